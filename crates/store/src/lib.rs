@@ -1,0 +1,30 @@
+//! The store: keeps it durably, and asks the core before each write.
+//!
+//! A store locks rows in its own transaction, calls [`posthaste_core::transition`], writes what that decides, and
+//! commits. SQL narrows candidates; it holds no rules. Nothing here knows HTTP, providers or retries.
+
+mod accepting;
+mod configure;
+mod custody;
+mod error;
+mod job;
+pub mod memory;
+mod message;
+mod seam;
+pub mod sqlite;
+mod step;
+
+pub use configure::{
+    ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, ManagedBy, NewDestination, StateCount,
+};
+pub use custody::{CustodyEntry, Stage};
+pub use error::{BoxError, StoreError};
+pub use job::{
+    Applied, AppliedOutcome, AttemptView, Change, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant,
+    LeaseRequest, LeasedJob,
+};
+pub use message::{
+    Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, JobBrief, KeyKind, MessageBody,
+    MessageView, NewMessage, Target,
+};
+pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};
