@@ -1,0 +1,401 @@
+//! From what is written to what is understood, with exact errors.
+
+use std::{sync::Arc, time::Duration};
+
+use posthaste_core::{
+    Backoff, DestinationId, DurationMs, LaneId, OnUnknown, Permille, Policy, TenantId, limits,
+};
+use posthaste_receiver::{HmacOptions, Scheme, Signer, Verifier, VerifyOptions, check_secret, check_signing_secret};
+
+use super::{
+    AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, OnUnknownSpec, Queue,
+    QueueSpec, RetrySpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec, format_duration,
+};
+
+/// Headers that an endpoint's own headers can't be, beside those that start with `webhook-` or `posthaste-`.
+const RESERVED_HEADERS: &[&str] = &[
+    "host",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "upgrade",
+    "te",
+    "trailer",
+    "proxy-connection",
+    "idempotency-key",
+    "traceparent",
+    "user-agent",
+    "expect",
+];
+
+const CONCURRENCY_DEFAULT: u32 = 10;
+const CONCURRENCY_MAX: u32 = 10_000;
+const TIMEOUT_DEFAULT: DurationMs = DurationMs::from_secs(15);
+const TIMEOUT_MAX: DurationMs = DurationMs::from_secs(120);
+
+/// Understands an endpoint. `secrets`: the resolved secrets, in the order of `spec.secrets`.
+pub fn compile_endpoint(
+    tenant: TenantId,
+    lane: LaneId,
+    spec: &EndpointSpec,
+    secrets: &[String],
+) -> Result<Endpoint, ConfigError> {
+    let id = name("id", &spec.id)?;
+    for (index, pattern) in spec.types.iter().enumerate() {
+        check_type_pattern(&format!("types[{index}]"), pattern)?;
+    }
+    for (index, secret) in secrets.iter().enumerate() {
+        check_signing_secret(secret).map_err(|error| {
+            ConfigError::new(format!("secrets[{index}]"), error.to_string(), "give a whsec_… or whsk_… secret")
+        })?;
+    }
+    let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
+    let signer = if texts.is_empty() {
+        None
+    } else {
+        let refused =
+            |error: posthaste_receiver::SecretError| ConfigError::new("secrets", error.to_string(), "see above");
+        Some(Signer::new(&texts).map_err(refused)?)
+    };
+    let timeout = spec.timeout.map_or(TIMEOUT_DEFAULT, |text| text.0);
+    bounded("timeout", timeout, DurationMs(100), TIMEOUT_MAX)?;
+    let concurrency = spec.concurrency.unwrap_or(CONCURRENCY_DEFAULT);
+    if !(1..=CONCURRENCY_MAX).contains(&concurrency) {
+        let remedy = format!("give 1 to {CONCURRENCY_MAX}");
+        return Err(ConfigError::new("concurrency", format!("{concurrency} is out of range"), remedy));
+    }
+    let policy = Policy {
+        idempotent: spec.idempotent,
+        on_unknown: on_unknown(spec.on_unknown)?,
+        ..retry(Policy::endpoint_default(), spec.retry.as_ref())?
+    };
+    Ok(Endpoint {
+        tenant,
+        lane,
+        id,
+        url: spec.url.clone(),
+        types: spec.types.clone(),
+        signer,
+        concurrency: usize::try_from(concurrency).unwrap_or(usize::MAX),
+        timeout: Duration::from_millis(timeout.0),
+        policy: Arc::new(policy),
+        headers: own_headers(spec)?,
+        webhook_id: match spec.webhook_id {
+            None | Some(WebhookIdSpec::Job) => WebhookId::Job,
+            Some(WebhookIdSpec::Message) => WebhookId::Message,
+        },
+        owner: owner(spec.owner.as_deref())?,
+        enabled: spec.enabled.unwrap_or(true),
+    })
+}
+
+/// Understands a queue.
+pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result<Queue, ConfigError> {
+    if spec.ledger == Some(true) {
+        return Err(ConfigError::new(
+            "ledger",
+            "a queue's ledger is not available yet",
+            "leave it out, or write ledger = false",
+        ));
+    }
+    let lease = spec.lease.map_or(DurationMs::from_secs(60), |text| text.0);
+    bounded("lease", lease, limits::LEASE_MIN, limits::LEASE_MAX)?;
+    let deadline = spec.deadline.map_or(DurationMs::from_mins(15).max(lease), |text| text.0);
+    bounded("deadline", deadline, lease, limits::LEASE_MAX)?;
+    let policy = Policy {
+        idempotent: spec.idempotent,
+        on_unknown: on_unknown(spec.on_unknown)?,
+        ..retry(Policy::queue_default(), spec.retry.as_ref())?
+    };
+    Ok(Queue {
+        tenant,
+        lane,
+        id: name("name", &spec.name)?,
+        lease,
+        deadline,
+        policy: Arc::new(policy),
+        owner: owner(spec.owner.as_deref())?,
+        enabled: spec.enabled.unwrap_or(true),
+    })
+}
+
+/// Understands a source. `secrets`: the resolved secrets, in the order of `spec.secrets`.
+pub fn compile_source(tenant: TenantId, spec: &SourceSpec, secrets: &[String]) -> Result<Source, ConfigError> {
+    let id = name("name", &spec.name)?;
+    let chief = "scheme".to_owned();
+    let rules = spec.key.as_ref().map_or(std::slice::from_ref(&chief), |key| key.as_slice());
+    if rules.is_empty() || rules.len() > limits::ALIASES_MAX {
+        let remedy = format!("give 1 to {} rules", limits::ALIASES_MAX);
+        return Err(ConfigError::new("key", format!("{} rules are given", rules.len()), remedy));
+    }
+    let mut rules = rules.iter().map(|rule| KeyRule::parse("key", rule)).collect::<Result<Vec<_>, _>>()?;
+    let key = rules.remove(0);
+    let verifier = verifier(spec, secrets)?;
+    check_key_source(verifier.as_ref().map(Verifier::scheme), &key)?;
+    let body_limit = spec.body_limit.unwrap_or(limits::PAYLOAD_BYTES_DEFAULT);
+    if !(1..=limits::PAYLOAD_BYTES_CEILING).contains(&body_limit) {
+        let remedy = format!("give 1 to {} bytes", limits::PAYLOAD_BYTES_CEILING);
+        return Err(ConfigError::new("body_limit", format!("{body_limit} is out of range"), remedy));
+    }
+    Ok(Source {
+        tenant,
+        id,
+        verifier,
+        key,
+        aliases: rules,
+        event_type: TypeRule::parse("type", spec.event_type.as_deref().unwrap_or("scheme"))?,
+        to: to(spec.to.as_ref())?,
+        delay: spec.delay.map_or(DurationMs::ZERO, |text| text.0),
+        body_limit,
+        answer: answer(spec.answer.as_ref())?,
+        owner: owner(spec.owner.as_deref())?,
+        enabled: spec.enabled.unwrap_or(true),
+    })
+}
+
+fn verifier(spec: &SourceSpec, secrets: &[String]) -> Result<Option<Verifier>, ConfigError> {
+    if spec.scheme == "none" {
+        if !spec.allow_unsigned {
+            return Err(ConfigError::new(
+                "scheme",
+                "\"none\" takes requests from anybody",
+                "add allow_unsigned = true if that is meant, or name the scheme",
+            ));
+        }
+        return Ok(None);
+    }
+    let scheme: Scheme = spec.scheme.parse().map_err(|error: posthaste_receiver::UnknownScheme| {
+        ConfigError::new("scheme", format!("{:?} is not known", spec.scheme), error.to_string())
+    })?;
+    if secrets.is_empty() {
+        return Err(ConfigError::new(
+            "secrets",
+            "a signed source needs a secret",
+            "give secrets = [\"env:NAME\"] or [\"file:PATH\"]",
+        ));
+    }
+    for (index, secret) in secrets.iter().enumerate() {
+        check_secret(scheme, secret).map_err(|error| {
+            ConfigError::new(format!("secrets[{index}]"), error.to_string(), "copy the secret as the provider shows it")
+        })?;
+    }
+    let options = VerifyOptions {
+        tolerance_seconds: spec.tolerance.map(|text| text.0.0 / 1_000),
+        hmac: spec.hmac.as_ref().map(hmac_options).transpose()?,
+    };
+    let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
+    Verifier::new(scheme, &texts, &options)
+        .map(Some)
+        .map_err(|error| ConfigError::new("scheme", error.to_string(), "see docs/receive.md"))
+}
+
+fn hmac_options(spec: &HmacSpec) -> Result<HmacOptions, ConfigError> {
+    let refused = |path: &str, error: posthaste_receiver::OptionError| {
+        ConfigError::new(path, error.to_string(), "see docs/receive.md")
+    };
+    Ok(HmacOptions {
+        header: spec.header.clone(),
+        algorithm: spec
+            .algorithm
+            .as_deref()
+            .unwrap_or("sha256")
+            .parse()
+            .map_err(|error| refused("hmac.algorithm", error))?,
+        encoding: spec
+            .encoding
+            .as_deref()
+            .unwrap_or("hex")
+            .parse()
+            .map_err(|error| refused("hmac.encoding", error))?,
+        prefix: spec.prefix.clone(),
+    })
+}
+
+/// Schemes without a delivery id of their own need a rule.
+fn check_key_source(scheme: Option<Scheme>, key: &KeyRule) -> Result<(), ConfigError> {
+    let has_id = matches!(
+        scheme,
+        Some(
+            Scheme::GitHub
+                | Scheme::Svix
+                | Scheme::StandardWebhooks
+                | Scheme::StandardWebhooksV1a
+                | Scheme::Shopify
+                | Scheme::Linear
+                | Scheme::Mailgun
+                // Ids in the body, where the provider's documentation puts them.
+                | Scheme::Stripe
+        )
+    );
+    if *key == KeyRule::Scheme && !has_id {
+        return Err(ConfigError::new(
+            "key",
+            "this scheme has no delivery id of its own",
+            "say where the id is, for example key = \"json:/id\"",
+        ));
+    }
+    Ok(())
+}
+
+fn retry(default: Policy, spec: Option<&RetrySpec>) -> Result<Policy, ConfigError> {
+    let Some(spec) = spec else { return Ok(default) };
+    let jitter = spec.jitter.map(permille).transpose()?;
+    let backoff = match (&spec.delays, spec.base, spec.cap) {
+        (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+            return Err(ConfigError::new("retry", "delays and base/cap exclude each other", "give one of them"));
+        }
+        (Some(delays), None, None) => {
+            if delays.is_empty() || delays.len() > limits::RETRY_DELAYS_MAX {
+                let remedy = format!("give 1 to {} delays", limits::RETRY_DELAYS_MAX);
+                return Err(ConfigError::new("retry.delays", format!("{} are given", delays.len()), remedy));
+            }
+            Backoff::Fixed {
+                delays: delays.iter().map(|text| text.0).collect(),
+                jitter: jitter.or(Permille::new(100)).expect("100 is a share"),
+            }
+        }
+        (None, None, None) => with_jitter(default.backoff.clone(), jitter),
+        (None, base, cap) => {
+            let base = base.map_or(DurationMs::from_secs(5), |text| text.0);
+            let cap = cap.map_or(DurationMs::from_mins(15).max(base), |text| text.0);
+            bounded("retry.base", base, DurationMs(1), cap)?;
+            Backoff::Exponential { base, cap, jitter: jitter.or(Permille::new(500)).expect("500 is a share") }
+        }
+    };
+    let failures_default = match &backoff {
+        Backoff::Fixed { delays, .. } => u32::try_from(delays.len()).unwrap_or(u32::MAX).saturating_add(1),
+        Backoff::Exponential { .. } => default.failures_max,
+    };
+    Ok(Policy {
+        backoff,
+        failures_max: from_one("retry.failures_max", spec.failures_max.unwrap_or(failures_default))?,
+        lost_leases_max: from_one("retry.lost_leases_max", spec.lost_leases_max.unwrap_or(default.lost_leases_max))?,
+        horizon: spec.horizon.map_or(default.horizon, |text| text.0),
+        ..default
+    })
+}
+
+fn with_jitter(backoff: Backoff, jitter: Option<Permille>) -> Backoff {
+    match (backoff, jitter) {
+        (backoff, None) => backoff,
+        (Backoff::Exponential { base, cap, .. }, Some(jitter)) => Backoff::Exponential { base, cap, jitter },
+        (Backoff::Fixed { delays, .. }, Some(jitter)) => Backoff::Fixed { delays, jitter },
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked to be between 0 and 1,000
+fn permille(share: f64) -> Result<Permille, ConfigError> {
+    let valid = (0.0..=1.0).contains(&share).then(|| (share * 1_000.0).round() as u16);
+    valid
+        .and_then(Permille::new)
+        .ok_or_else(|| ConfigError::new("retry.jitter", format!("{share} is no share"), "give 0 to 1, for example 0.5"))
+}
+
+fn on_unknown(spec: Option<OnUnknownSpec>) -> Result<OnUnknown, ConfigError> {
+    match spec {
+        None | Some(OnUnknownSpec::Retry) => Ok(OnUnknown::Retry),
+        Some(OnUnknownSpec::DeadLetter) => Ok(OnUnknown::DeadLetter),
+        Some(OnUnknownSpec::Reconcile) => Err(ConfigError::new(
+            "on_unknown",
+            "look-ups can't be configured yet",
+            "write \"retry\" or \"dead_letter\"",
+        )),
+    }
+}
+
+fn to(spec: Option<&ToSpec>) -> Result<To, ConfigError> {
+    match spec.map(|spec| (&spec.queue, &spec.endpoints)) {
+        None | Some((None, None)) => Ok(To::Subscribers),
+        Some((Some(queue), None)) => name("to.queue", queue).map(To::Queue),
+        Some((None, Some(endpoints))) if !endpoints.is_empty() => {
+            let ids = endpoints.iter().map(|id| name("to.endpoints", id));
+            ids.collect::<Result<_, _>>().map(To::Endpoints)
+        }
+        Some((None, Some(_))) => {
+            Err(ConfigError::new("to.endpoints", "the list is empty", "name endpoints, or leave `to` out"))
+        }
+        Some((Some(_), Some(_))) => {
+            Err(ConfigError::new("to", "queue and endpoints exclude each other", "give one of them"))
+        }
+    }
+}
+
+fn answer(spec: Option<&AnswerSpec>) -> Result<AnswerStyle, ConfigError> {
+    match spec {
+        None => Ok(AnswerStyle::Json),
+        Some(AnswerSpec::Word(word)) if word == "json" => Ok(AnswerStyle::Json),
+        Some(AnswerSpec::Word(word)) if word == "empty" => Ok(AnswerStyle::Empty),
+        Some(AnswerSpec::Status(status)) if (200..300).contains(status) => Ok(AnswerStyle::Status(*status)),
+        Some(AnswerSpec::Word(_) | AnswerSpec::Status(_)) => Err(ConfigError::new(
+            "answer",
+            "this is no answer to an accepted delivery",
+            "write \"json\", \"empty\" or a status from 200 to 299",
+        )),
+    }
+}
+
+fn own_headers(spec: &EndpointSpec) -> Result<Vec<(String, String)>, ConfigError> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte);
+    spec.headers
+        .iter()
+        .map(|(name, value)| {
+            let path = format!("headers.{name}");
+            let lower = name.to_ascii_lowercase();
+            if lower.is_empty() || !lower.bytes().all(token) {
+                return Err(ConfigError::new(path, "this is no header's name", "use letters, digits and `-`"));
+            }
+            if RESERVED_HEADERS.contains(&lower.as_str())
+                || ["webhook-", "posthaste-"].iter().any(|prefix| lower.starts_with(prefix))
+            {
+                return Err(ConfigError::new(path, "this header is ours", "leave it out, or use another name"));
+            }
+            if value.len() > 4_096 || !value.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
+                let remedy = "use at most 4,096 characters of visible ASCII and spaces";
+                return Err(ConfigError::new(path, "the value can't be sent", remedy));
+            }
+            Ok((lower, value.clone()))
+        })
+        .collect()
+}
+
+fn check_type_pattern(path: &str, pattern: &str) -> Result<(), ConfigError> {
+    let stars = pattern.matches('*').count();
+    let fits = pattern == "*" || stars == 0 || (stars == 1 && pattern.ends_with(".*") && pattern.len() > 2);
+    if pattern.is_empty() || !fits || pattern.len() > limits::TYPE_BYTES_MAX {
+        let remedy = "write a type, `*`, or `shipment.*` for all below";
+        return Err(ConfigError::new(path, format!("{pattern:?} is no pattern"), remedy));
+    }
+    Ok(())
+}
+
+fn name(path: &str, text: &str) -> Result<DestinationId, ConfigError> {
+    DestinationId::new(text)
+        .map_err(|error| ConfigError::new(path, error.to_string(), "use for example \"fan_17\""))
+}
+
+fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError> {
+    match text {
+        Some(text) if text.is_empty() || text.len() > 128 || text.chars().any(char::is_control) => {
+            Err(ConfigError::new("owner", "this can't be shown", "use 1 to 128 characters, for example \"team-payments\""))
+        }
+        text => Ok(text.map(Into::into)),
+    }
+}
+
+fn from_one(path: &str, value: u32) -> Result<u32, ConfigError> {
+    if value == 0 {
+        return Err(ConfigError::new(path, "0 would try nothing", "give 1 or more"));
+    }
+    Ok(value)
+}
+
+fn bounded(path: &str, value: DurationMs, min: DurationMs, max: DurationMs) -> Result<(), ConfigError> {
+    if value < min || value > max {
+        let problem = format!("{} is out of range", format_duration(value));
+        let remedy = format!("give {} to {}", format_duration(min), format_duration(max));
+        return Err(ConfigError::new(path, problem, remedy));
+    }
+    Ok(())
+}

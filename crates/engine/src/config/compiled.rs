@@ -1,0 +1,120 @@
+//! Destinations and sources as understood: checked, resolved, ready for the hot path.
+
+use std::{sync::Arc, time::Duration};
+
+use posthaste_core::{DestinationId, DurationMs, LaneId, Policy, TenantId};
+use posthaste_receiver::{Signer, Verifier};
+
+use super::{KeyRule, TypeRule};
+
+/// An endpoint.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Its lane.
+    pub lane: LaneId,
+    /// Its id.
+    pub id: DestinationId,
+    /// Where to send.
+    pub url: String,
+    /// Which event types it wants.
+    pub types: Vec<String>,
+    /// Signs; `None` if it has no secret.
+    pub signer: Option<Signer>,
+    /// Requests at once.
+    pub concurrency: usize,
+    /// The whole exchange.
+    pub timeout: Duration,
+    /// When to try again.
+    pub policy: Arc<Policy>,
+    /// Its own headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// What `webhook-id` is.
+    pub webhook_id: WebhookId,
+    /// Who answers for it.
+    pub owner: Option<Box<str>>,
+    /// Whether it takes part.
+    pub enabled: bool,
+}
+
+/// What `webhook-id` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookId {
+    /// The job's id.
+    Job,
+    /// The message's id.
+    Message,
+}
+
+/// A queue.
+#[derive(Debug)]
+pub struct Queue {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Its lane.
+    pub lane: LaneId,
+    /// Its name.
+    pub id: DestinationId,
+    /// How long a lease holds unless asked otherwise.
+    pub lease: DurationMs,
+    /// How long an attempt may take.
+    pub deadline: DurationMs,
+    /// When to try again.
+    pub policy: Arc<Policy>,
+    /// Who answers for it.
+    pub owner: Option<Box<str>>,
+    /// Whether it takes part.
+    pub enabled: bool,
+}
+
+/// Where a source's messages go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum To {
+    /// To a queue.
+    Queue(DestinationId),
+    /// To these endpoints.
+    Endpoints(Vec<DestinationId>),
+    /// To every endpoint subscribed to the type.
+    Subscribers,
+}
+
+/// A source.
+#[derive(Debug)]
+pub struct Source {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Its name.
+    pub id: DestinationId,
+    /// Checks signatures; `None` only where unsigned requests are allowed.
+    pub verifier: Option<Verifier>,
+    /// How the key is derived.
+    pub key: KeyRule,
+    /// Other names that are claimed together with it.
+    pub aliases: Vec<KeyRule>,
+    /// How the type is derived.
+    pub event_type: TypeRule,
+    /// Where the messages go.
+    pub to: To,
+    /// How long the jobs wait first.
+    pub delay: DurationMs,
+    /// Bytes of the largest body.
+    pub body_limit: usize,
+    /// What to answer.
+    pub answer: AnswerStyle,
+    /// Who answers for it.
+    pub owner: Option<Box<str>>,
+    /// Whether it takes part.
+    pub enabled: bool,
+}
+
+/// What a source answers to an accepted delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerStyle {
+    /// The path, key and message id as JSON.
+    Json,
+    /// The usual status without a body.
+    Empty,
+    /// This status without a body.
+    Status(u16),
+}

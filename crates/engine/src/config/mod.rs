@@ -1,0 +1,19 @@
+//! Configuration of destinations and sources: as written ([`spec`]), as understood ([`compiled`]).
+
+mod compile;
+mod compiled;
+mod error;
+mod rules;
+mod spec;
+mod text;
+
+pub use compile::{compile_endpoint, compile_queue, compile_source};
+pub use compiled::{AnswerStyle, Endpoint, Queue, Source, To, WebhookId};
+pub use error::ConfigError;
+pub(crate) use rules::{Derivation, namespaced};
+pub use rules::{KeyRule, TypeRule};
+pub use spec::{
+    AnswerSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SourceSpec, ToSpec,
+    WebhookIdSpec,
+};
+pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

@@ -1,0 +1,237 @@
+//! Destinations and sources as they are written: in the configuration file, over the API, in the store.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::text::DurationText;
+
+/// One or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One.
+    One(String),
+    /// Several, the first being the chief one.
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// All of them, in order.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// What to do when an attempt may have had its effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnknownSpec {
+    /// Try again.
+    Retry,
+    /// Leave it to a person.
+    DeadLetter,
+    /// Look first. Refused until look-ups can be configured.
+    Reconcile,
+}
+
+/// A retry policy. `delays` and `base`/`cap` exclude each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetrySpec {
+    /// A fixed list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delays: Option<Vec<DurationText>>,
+    /// The first delay of an exponential backoff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<DurationText>,
+    /// The longest delay of an exponential backoff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap: Option<DurationText>,
+    /// Failures after which the job is dead-lettered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures_max: Option<u32>,
+    /// Lost leases after which the job is dead-lettered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_leases_max: Option<u32>,
+    /// How long a job may be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<DurationText>,
+    /// The share of a delay that is random, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<f64>,
+}
+
+/// A destination that we push to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndpointSpec {
+    /// Its id.
+    pub id: String,
+    /// Where to send.
+    pub url: String,
+    /// Which event types it wants; absent or empty: only what is addressed to it by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    /// Signing secrets: the first signs, all overlap. Absent over the API: one is made and shown once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// Requests at once; 10 unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// The whole exchange; 15 s unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<DurationText>,
+    /// The receiver guards our idempotency key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idempotent: bool,
+    /// What to do when an attempt may have had its effect; `retry` unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<OnUnknownSpec>,
+    /// When to try again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetrySpec>,
+    /// The endpoint's own headers; they can't replace ours.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What `webhook-id` is: `job` (default) or `message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_id: Option<WebhookIdSpec>,
+    /// Who answers for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Whether it takes part; true unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}
+
+/// What `webhook-id` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookIdSpec {
+    /// The job's id: one for each subscriber.
+    Job,
+    /// The message's id: the same for all subscribers.
+    Message,
+}
+
+/// A destination that workers pull from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// Its name.
+    pub name: String,
+    /// How long a lease holds unless the worker asks otherwise; 60 s unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<DurationText>,
+    /// How long an attempt may take, extended or not; 15 min unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DurationText>,
+    /// Whether the queue keeps a ledger. `true` is refused until there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<bool>,
+    /// The workers guard the event id themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idempotent: bool,
+    /// What to do when an attempt may have had its effect; `retry` unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<OnUnknownSpec>,
+    /// When to try again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetrySpec>,
+    /// Who answers for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Whether it takes part; true unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}
+
+/// Where a source's messages go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToSpec {
+    /// To a queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// To these endpoints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<Vec<String>>,
+}
+
+/// The recipe of the generic `hmac` scheme.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HmacSpec {
+    /// The header that holds the signature.
+    pub header: String,
+    /// `sha1`, `sha256` (default), `sha384` or `sha512`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<String>,
+    /// `hex` (default) or `base64`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// What stands before the signature, for example `sha256=`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+}
+
+/// What a source answers to an accepted delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AnswerSpec {
+    /// `"json"` (default) or `"empty"`.
+    Word(String),
+    /// A fixed status from 200 to 299, with an empty body.
+    Status(u16),
+}
+
+/// A named intake for signed requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSpec {
+    /// Its name: `POST /in/{name}`.
+    pub name: String,
+    /// Who signs, and how: `github`, `stripe`, `hmac`, …; `none` only with `allow_unsigned = true`.
+    pub scheme: String,
+    /// The secrets; any one that fits will do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// The recipe, if `scheme = "hmac"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmac: Option<HmacSpec>,
+    /// How the key is derived: `json:POINTER`, `header:NAME`, `hash:json:/a,json:/b` or `scheme`; of a list the
+    /// first is the key and the rest are aliases. `scheme` unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<OneOrMany>,
+    /// How the event type is derived: `json:POINTER`, `header:NAME` or `scheme`. `scheme` unless told.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<String>,
+    /// Where the messages go; absent: to every endpoint subscribed to the type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<ToSpec>,
+    /// How long the jobs wait first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<DurationText>,
+    /// Bytes of the largest body; 262,144 unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_limit: Option<usize>,
+    /// How old a signed timestamp may be, in seconds; the scheme's own unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<DurationText>,
+    /// Takes requests without a signature.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_unsigned: bool,
+    /// What to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerSpec>,
+    /// Who answers for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Whether it takes part; true unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}

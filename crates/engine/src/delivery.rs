@@ -1,0 +1,249 @@
+//! One delivery: signed at send time, sent once, classified, reported. Rows D1, D3, B4.
+
+use std::{sync::Arc, time::Duration};
+
+use posthaste_core::{
+    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, Timestamp, limits,
+    parse_retry_after, read_class, read_fault, read_status,
+};
+use posthaste_store::{JobCommand, LeasedJob, StoreError};
+
+use crate::{
+    Engine,
+    config::Endpoint,
+    dispatch::Slot,
+    ports::{Answered, OutboundRequest, SendLimits, SendOutcome},
+};
+
+/// How often a report is tried again while the store is unavailable, before the lease is left to expire.
+const REPORT_TRIES: u32 = 8;
+
+/// The first wait between two tries to report.
+const REPORT_PAUSE: DurationMs = DurationMs(100);
+
+/// What became of a send, as the core wants it.
+struct Conclusion {
+    command: Command,
+    hold_lane_until: Option<Timestamp>,
+}
+
+impl Engine {
+    /// Sends one leased job and reports how it went. Cancel: dropping it leaves the lease to expire.
+    pub(crate) async fn deliver(self: &Arc<Self>, endpoint: &Endpoint, leased: LeasedJob, slot: Slot) {
+        if leased.job.state.name() == posthaste_core::StateName::Leased
+            && endpoint.policy.on_unknown != posthaste_core::OnUnknown::Retry
+        {
+            let start = Command::Start { fence: leased.fence };
+            if !self.report_delivery(endpoint, &leased, start, None).await {
+                return;
+            }
+        }
+        let begun = self.clock.now();
+        let request = self.outbound(endpoint, &leased, begun);
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.sender.send(request) => outcome,
+            () = self.dispatcher.abort.cancelled() => SendOutcome::Unanswered {
+                fault: posthaste_core::TransportFault::Timeout,
+                sent: true,
+                detail: "cut off by the server's shutdown".to_owned(),
+            },
+        };
+        let ended = self.clock.now();
+        let conclusion = conclude(&leased, outcome, begun, ended);
+        self.report_delivery(endpoint, &leased, conclusion.command, conclusion.hold_lane_until).await;
+        drop(slot);
+    }
+
+    fn outbound(&self, endpoint: &Endpoint, leased: &LeasedJob, now: Timestamp) -> OutboundRequest {
+        let message = &leased.message;
+        let webhook_id =
+            leased.wire_id.as_deref().map_or_else(|| leased.job.id.to_string(), ToOwned::to_owned);
+        let timestamp = now.0.div_euclid(1_000);
+        let mut headers: Vec<(String, Vec<u8>)> = Vec::with_capacity(10 + endpoint.headers.len());
+        let mut add = |name: &str, value: String| headers.push((name.to_owned(), value.into_bytes()));
+        let content_type = message.content_type.as_deref().unwrap_or("application/json");
+        add("content-type", content_type.to_owned());
+        add("user-agent", self.settings.user_agent.to_string());
+        add("webhook-timestamp", timestamp.to_string());
+        if let Some(signer) = &endpoint.signer {
+            add("webhook-signature", signer.sign(&webhook_id, timestamp, &message.payload));
+        }
+        add("webhook-id", webhook_id);
+        add("idempotency-key", format!("{}:{}", message.key, endpoint.id));
+        let attempt = leased.job.attempt.map_or(0, posthaste_core::Attempt::get);
+        add("posthaste-attempt", attempt.to_string());
+        if let Some(event_type) = &message.event_type {
+            add("posthaste-event-type", event_type.to_string());
+        }
+        if let Some(traceparent) = &message.traceparent {
+            add("traceparent", traceparent.to_string());
+        }
+        for (name, value) in &endpoint.headers {
+            add(name, value.clone());
+        }
+        OutboundRequest {
+            url: endpoint.url.clone(),
+            method: "POST",
+            headers,
+            body: message.payload.clone(),
+            limits: send_limits(endpoint.timeout),
+        }
+    }
+
+    /// Reports until the store has it, the lease's end makes it pointless, or we stop. True if it was taken.
+    async fn report_delivery(
+        &self,
+        endpoint: &Endpoint,
+        leased: &LeasedJob,
+        command: Command,
+        hold_lane_until: Option<Timestamp>,
+    ) -> bool {
+        let mut pause = REPORT_PAUSE;
+        for _ in 0..REPORT_TRIES {
+            let report = JobCommand {
+                tenant: leased.job.tenant,
+                job: leased.job.id,
+                command: command.clone(),
+                policy: Arc::clone(&endpoint.policy),
+                hold_lane_until,
+                actor: Some(self.settings.node.clone()),
+            };
+            match self.apply(vec![report]).await {
+                Ok(applied) => {
+                    let outcome = applied.into_iter().next().map(|applied| applied.outcome);
+                    return matches!(outcome, Some(posthaste_store::AppliedOutcome::Decided { reply: Ok(_), .. }));
+                }
+                Err(StoreError::Corrupt(error)) => {
+                    tracing::error!(event = "corrupt", job = %leased.job.id, error = %error);
+                    return false;
+                }
+                Err(error) => {
+                    tracing::warn!(event = "report_failed", job = %leased.job.id, error = %error);
+                    self.clock.sleep_until(self.clock.now().after(pause)).await;
+                    pause = pause.plus(pause);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The phases of a request within its endpoint's time-out.
+fn send_limits(total: Duration) -> SendLimits {
+    SendLimits {
+        connect_timeout: total.min(Duration::from_secs(10)),
+        tls_timeout: total.min(Duration::from_secs(10)),
+        first_byte_timeout: total,
+        total_timeout: total,
+        excerpt_bytes_max: limits::EXCERPT_BYTES_MAX,
+    }
+}
+
+fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: Timestamp) -> Conclusion {
+    let duration = Some(ended.since(begun));
+    let fence = leased.fence;
+    match outcome {
+        SendOutcome::Answered(answered) => conclude_answer(leased, answered, duration, ended),
+        SendOutcome::Blocked { reason } => {
+            let failure = Failure::classified(read_class(Class::Blocked), None);
+            let details = Details { duration, message: text(&reason), ..Details::default() };
+            Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
+        }
+        SendOutcome::Unanswered { fault, sent, detail } => {
+            let failure = Failure::classified(read_fault(fault, sent), None);
+            let details = Details { duration, message: text(&detail), ..Details::default() };
+            Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
+        }
+    }
+}
+
+fn conclude_answer(
+    leased: &LeasedJob,
+    answered: Answered,
+    duration: Option<DurationMs>,
+    now: Timestamp,
+) -> Conclusion {
+    let fence = leased.fence;
+    let retry_after = answered.retry_after.as_deref().and_then(|value| parse_retry_after(value, now));
+    let details = Details {
+        status: Some(answered.status),
+        duration,
+        excerpt: (!answered.excerpt.is_empty()).then(|| answered.excerpt.as_ref().into()),
+        ..Details::default()
+    };
+    let ledger = answered.ledger.as_deref().and_then(read_ledger);
+    match read_status(answered.status, retry_after.is_some()) {
+        Reading::Accepted => {
+            let (outcome, evidence) = ledger.unwrap_or((FinishOutcome::Committed, Evidence::Answered));
+            let reason = (outcome == FinishOutcome::Cancelled)
+                .then(|| "the receiver's ledger says that it no longer applies".into());
+            let command = Command::Finish { fence, outcome, evidence, reason, details };
+            Conclusion { command, hold_lane_until: None }
+        }
+        Reading::Failed(classified) => {
+            // What a receiver says about its own load holds for all that goes to it.
+            let held = matches!(classified.class, Class::Throttled | Class::ServerError);
+            let hold_lane_until =
+                retry_after.filter(|after| held && *after > DurationMs::ZERO).map(|after| now.after(after));
+            let failure = Failure::classified(classified, retry_after);
+            debug_assert!(failure.effect <= Effect::Possible, "no failure reports an effect");
+            Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until }
+        }
+    }
+}
+
+/// Reads `posthaste-ledger: path=duplicate_done, outcome=committed, attempt=1`.
+fn read_ledger(value: &[u8]) -> Option<(FinishOutcome, Evidence)> {
+    let text = std::str::from_utf8(value).ok()?;
+    let field = |name: &str| {
+        text.split(',').find_map(|part| {
+            let (key, value) = part.split_once('=')?;
+            (key.trim() == name).then(|| value.trim())
+        })
+    };
+    let outcome = match (field("outcome")?, field("path")) {
+        ("cancelled", _) => FinishOutcome::Cancelled,
+        ("committed", Some("duplicate_done")) => FinishOutcome::Duplicate,
+        ("committed", _) => FinishOutcome::Committed,
+        _ => return None,
+    };
+    Some((outcome, Evidence::Ledger))
+}
+
+fn text(text: &str) -> Option<Box<str>> {
+    let mut end = text.len().min(limits::ERROR_TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Some(text[..end].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receivers_ledger_header_is_read_or_ignored() {
+        use FinishOutcome::*;
+        let check = |text: &str, outcome: Option<FinishOutcome>| {
+            let expected = outcome.map(|outcome| (outcome, Evidence::Ledger));
+            assert_eq!(expected, read_ledger(text.as_bytes()), "{text}");
+        };
+        check("path=first_run, outcome=committed, attempt=1", Some(Committed));
+        check("path=duplicate_done, outcome=committed, attempt=1", Some(Duplicate));
+        check("outcome=cancelled", Some(Cancelled));
+        check(" outcome = committed ", Some(Committed));
+        for text in ["", "outcome", "outcome=", "outcome=done", "path=first_run", "committed", "\u{7f}"] {
+            check(text, None);
+        }
+        assert_eq!(None, read_ledger(b"outcome=\xff"));
+    }
+
+    #[test]
+    fn error_texts_are_cut_between_characters() {
+        let long = "é".repeat(limits::ERROR_TEXT_BYTES_MAX);
+        let cut = text(&long).unwrap();
+        assert!(cut.len() <= limits::ERROR_TEXT_BYTES_MAX && cut.chars().all(|c| c == 'é'));
+    }
+}

@@ -1,0 +1,303 @@
+//! Intake: a signed request is verified, claimed durably, and only then acknowledged. Rows A1, A4, A6 to A9.
+
+use bytes::Bytes;
+use posthaste_core::{DestinationId, MessageId, MessageKey, Path, TenantId, limits};
+use posthaste_receiver::{Reason, Request, Scheme, Verifier};
+use posthaste_store::{Acceptance, Due, Fingerprint, FingerprintField, KeyKind, NewMessage};
+use serde_json::Value;
+
+use crate::{
+    Engine, EngineError,
+    config::{AnswerStyle, Derivation, KeyRule, Source, To, namespaced as namespaced_key},
+    directory::Destination,
+    publish::{PublishTo, check_type, hash, resolve},
+};
+
+/// A request to a source, exactly as received.
+#[derive(Clone, Debug)]
+pub struct IntakeRequest<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The URL as the sender sees it.
+    pub url: &'a str,
+    /// The headers.
+    pub headers: &'a [(&'a str, &'a [u8])],
+    /// The exact bytes.
+    pub body: Bytes,
+    /// Names this request through all logs.
+    pub correlation_id: &'a str,
+}
+
+/// An accepted delivery.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// `first_run` or `duplicate_done`.
+    pub path: Path,
+    /// The message's key.
+    pub key: MessageKey,
+    /// The message.
+    pub message: MessageId,
+    /// How the source wants it answered.
+    pub answer: AnswerStyle,
+}
+
+/// Why a delivery was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// There is no such source, or it is disabled.
+    #[error("there is no source {0:?}")]
+    UnknownSource(String),
+    /// The signature does not fit. The reason is for the operator alone.
+    #[error("the signature is not valid")]
+    SignatureInvalid(Reason),
+    /// No key can be derived.
+    #[error("no key can be derived from the request; the source's rule is {0}")]
+    MissingKey(String),
+    /// Anything else.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<posthaste_store::StoreError> for IntakeError {
+    fn from(error: posthaste_store::StoreError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl Engine {
+    /// How many bytes a source takes, for the HTTP layer; `None` if there is no such source.
+    pub fn intake_body_limit(&self, tenant: TenantId, source: &str) -> Option<usize> {
+        let id = DestinationId::new(source).ok()?;
+        let directory = self.directory.load();
+        directory.source(tenant, &id).filter(|source| source.enabled).map(|source| source.body_limit)
+    }
+
+    /// Verifies, claims and stores one delivery.
+    ///
+    /// Nothing is parsed before the signature fits. Durability: on `Ok` the delivery is stored, or was before.
+    /// Errors: nothing was stored, except that [`EngineError::DeadlinePassed`] and `InDoubt` may have; the
+    /// provider's next delivery then finds it.
+    pub async fn intake(
+        &self,
+        tenant: TenantId,
+        source: &str,
+        request: IntakeRequest<'_>,
+    ) -> Result<Received, IntakeError> {
+        self.refuse_if_draining()?;
+        let unknown = || IntakeError::UnknownSource(source.to_owned());
+        let id = DestinationId::new(source).map_err(|_| unknown())?;
+        let directory = self.directory.load();
+        let source = match directory.find(tenant, &id).map(|entry| &entry.destination) {
+            Some(Destination::Source(source)) if source.enabled => source,
+            Some(Destination::Broken { problem, .. }) => {
+                let (id, problem) = (id.to_string(), problem.to_string());
+                return Err(EngineError::NotAvailable { what: "source", id, problem }.into());
+            }
+            Some(Destination::Source(_) | Destination::Endpoint(_) | Destination::Queue(_)) | None => {
+                return Err(unknown());
+            }
+        };
+        let facts = self.verified(source, &request)?;
+        let message = self.delivery(&directory, source, &request, facts)?;
+        let key = message.key.clone();
+        let acceptance = self.accept(vec![message]).await?.pop();
+        let (path, key, message) = match acceptance {
+            Some(Acceptance::New(message)) => (Path::FirstRun, message.key, message.id),
+            Some(Acceptance::Duplicate(message)) => {
+                self.metrics.duplicate("intake");
+                (Path::DuplicateDone, message.key, message.id)
+            }
+            Some(Acceptance::KeyReused { field, message }) => {
+                tracing::warn!(
+                    event = "key_reused",
+                    event_key = key.as_str(),
+                    source = source.id.as_str(),
+                    field = field.as_str(),
+                    "a key came with another payload"
+                );
+                self.metrics.duplicate("key_reused");
+                return Err(EngineError::KeyReused { field, message }.into());
+            }
+            None => {
+                let missing = posthaste_store::StoreError::unavailable("an answer is missing");
+                return Err(missing.into());
+            }
+        };
+        self.metrics.claim(source.id.as_str(), path);
+        tracing::info!(
+            event = if path == Path::FirstRun { "claim" } else { "duplicate" },
+            event_key = key.as_str(),
+            path = path.as_str(),
+            source = source.id.as_str(),
+            message_id = %message,
+            correlation_id = request.correlation_id,
+        );
+        Ok(Received { path, key, message, answer: source.answer })
+    }
+
+    fn verified(&self, source: &Source, request: &IntakeRequest<'_>) -> Result<SchemeFacts, IntakeError> {
+        let Some(verifier) = &source.verifier else {
+            return Ok(SchemeFacts::default());
+        };
+        let signed =
+            Request { method: request.method, url: request.url, headers: request.headers, body: &request.body };
+        match verifier.verify(&signed, self.clock.now().0) {
+            Ok(verified) => Ok(SchemeFacts {
+                delivery_id: verified.delivery_id.map(str::to_owned),
+                event_type: verified.event_type.map(str::to_owned),
+            }),
+            Err(rejection) => {
+                self.metrics.signature_rejection(source.id.as_str(), rejection.reason.as_str());
+                tracing::warn!(
+                    event = "signature_rejected",
+                    source = source.id.as_str(),
+                    reason = rejection.reason.as_str(),
+                    correlation_id = request.correlation_id,
+                );
+                Err(IntakeError::SignatureInvalid(rejection.reason))
+            }
+        }
+    }
+
+    /// The message that a verified request stands for.
+    fn delivery(
+        &self,
+        directory: &crate::Directory,
+        source: &Source,
+        request: &IntakeRequest<'_>,
+        facts: SchemeFacts,
+    ) -> Result<NewMessage, IntakeError> {
+        let scheme = source.verifier.as_ref().map(Verifier::scheme);
+        let body = parse_if_needed(source, scheme, request);
+        let names = names(source, scheme, request, &facts, body.as_ref());
+        let Some((key, aliases)) = names else {
+            return Err(IntakeError::MissingKey(format!("{:?}", source.key)));
+        };
+        let event_type = event_type(source, scheme, request, facts, body.as_ref());
+        let id = self.new_message_id();
+        let to = match &source.to {
+            To::Queue(queue) => PublishTo::Queue(queue.clone()),
+            To::Endpoints(endpoints) => PublishTo::Endpoints(endpoints.clone()),
+            To::Subscribers => PublishTo::Subscribers,
+        };
+        let targets = resolve(directory, source.tenant, &to, event_type.as_deref(), id)?;
+        let fingerprint = Fingerprint(FingerprintField::ALL.map(|field| match field {
+            FingerprintField::Payload if payload_is_stable(source) => hash(&[&request.body]),
+            // What the source's configuration decides, or a provider may send differently, is not compared.
+            FingerprintField::Payload
+            | FingerprintField::Type
+            | FingerprintField::ContentType
+            | FingerprintField::To
+            | FingerprintField::Delay => Fingerprint::NOT_COMPARED,
+        }));
+        Ok(NewMessage {
+            tenant: source.tenant,
+            id,
+            key,
+            aliases,
+            event_type,
+            source: Some(source.id.clone()),
+            fingerprint,
+            correlation_id: request.correlation_id.into(),
+            traceparent: header(request, "traceparent").map(Into::into),
+            content_type: header(request, "content-type")
+                .filter(|text| text.len() <= limits::CONTENT_TYPE_BYTES_MAX)
+                .map(Into::into),
+            headers: kept_headers(request),
+            metadata: None,
+            payload_ref: None,
+            payload: request.body.clone(),
+            due: Due::In(source.delay),
+            targets,
+        })
+    }
+}
+
+#[derive(Default)]
+struct SchemeFacts {
+    delivery_id: Option<String>,
+    event_type: Option<String>,
+}
+
+/// Whether redeliveries of this source's events are known to carry the same bytes. Where the key is the delivery's
+/// own id they are; an event's body may differ between its deliveries (Stripe counts `pending_webhooks`).
+fn payload_is_stable(source: &Source) -> bool {
+    let scheme = source.verifier.as_ref().map(Verifier::scheme);
+    source.key == KeyRule::Scheme && !matches!(scheme, Some(Scheme::Stripe) | None)
+}
+
+fn parse_if_needed(source: &Source, scheme: Option<Scheme>, request: &IntakeRequest<'_>) -> Option<Value> {
+    let by_scheme = scheme == Some(Scheme::Stripe);
+    let needed = source.key.needs_body()
+        || source.aliases.iter().any(KeyRule::needs_body)
+        || source.event_type.needs_body()
+        || by_scheme;
+    needed.then(|| serde_json::from_slice(&request.body).ok()).flatten()
+}
+
+/// Ids and types that a provider's documentation puts into the body: Stripe's event `id` and `type`.
+fn from_body<'a>(scheme: Option<Scheme>, body: Option<&'a Value>, field: &str) -> Option<&'a str> {
+    (scheme == Some(Scheme::Stripe)).then(|| body?.get(field)?.as_str()).flatten()
+}
+
+fn names(
+    source: &Source,
+    scheme: Option<Scheme>,
+    request: &IntakeRequest<'_>,
+    facts: &SchemeFacts,
+    body: Option<&Value>,
+) -> Option<(MessageKey, Vec<(KeyKind, MessageKey)>)> {
+    let own = facts.delivery_id.as_deref();
+    let by_scheme = own.or_else(|| from_body(scheme, body, "id"));
+    let from = Derivation { scheme: by_scheme, headers: request.headers, body };
+    let namespaced = |text: &str| namespaced_key(source.id.as_str(), text);
+    let key = namespaced(&source.key.derive(from)?)?;
+    let mut aliases: Vec<(KeyKind, MessageKey)> = Vec::new();
+    let mut claim = |kind, name: Option<MessageKey>| {
+        if let Some(name) = name
+            && name != key
+            && !aliases.iter().any(|(_, known)| *known == name)
+            && aliases.len() < limits::ALIASES_MAX
+        {
+            aliases.push((kind, name));
+        }
+    };
+    claim(KeyKind::Delivery, own.and_then(namespaced));
+    claim(KeyKind::Provider, from_body(scheme, body, "id").and_then(namespaced));
+    for rule in &source.aliases {
+        claim(KeyKind::Alias, rule.derive(from).as_deref().and_then(namespaced));
+    }
+    Some((key, aliases))
+}
+
+fn event_type(
+    source: &Source,
+    scheme: Option<Scheme>,
+    request: &IntakeRequest<'_>,
+    facts: SchemeFacts,
+    body: Option<&Value>,
+) -> Option<Box<str>> {
+    let by_scheme = facts.event_type.as_deref().or_else(|| from_body(scheme, body, "type"));
+    let from = Derivation { scheme: by_scheme, headers: request.headers, body };
+    source.event_type.derive(from).filter(|text| check_type(Some(text)).is_ok()).map(Into::into)
+}
+
+/// Request headers that are kept with the message: what describes the body and the event, nothing secret.
+fn kept_headers(request: &IntakeRequest<'_>) -> Option<Box<str>> {
+    const KEPT: &[&str] = &["content-type", "content-encoding", "user-agent", "webhook-id", "svix-id"];
+    const KEPT_PREFIXES: &[&str] = &["x-github-", "x-shopify-", "linear-", "ce-"];
+    let kept = request.headers.iter().filter_map(|(name, value)| {
+        let name = name.to_ascii_lowercase();
+        let keep = KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let secret = name.contains("signature") || name.contains("hmac") || name.contains("token");
+        let text = std::str::from_utf8(value).ok().filter(|text| text.len() <= 512)?;
+        (keep && !secret).then(|| (name, Value::from(text)))
+    });
+    let object: serde_json::Map<String, Value> = kept.take(32).collect();
+    (!object.is_empty()).then(|| Value::Object(object).to_string().into())
+}
+
+fn header<'a>(request: &IntakeRequest<'a>, name: &str) -> Option<&'a str> {
+    let (_, value) = request.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    std::str::from_utf8(value).ok()
+}

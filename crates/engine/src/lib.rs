@@ -1,0 +1,35 @@
+//! The engine: the loops between the rows and the world.
+//!
+//! Knows no HTTP library, no SQL driver and no web framework: it asks the [`posthaste_store::Store`] seam and its
+//! own [`ports`]. Rules about jobs are the core's; what the engine adds is when to ask, and what to do with the
+//! answer.
+
+pub mod config;
+mod delivery;
+mod directory;
+mod dispatch;
+mod engine;
+mod error;
+mod heap;
+mod intake;
+mod jobs;
+mod loops;
+mod manage;
+mod metrics;
+mod observe;
+pub mod ports;
+mod publish;
+mod pull;
+mod timeline;
+mod waiters;
+
+pub use directory::{ApiKey, Destination, Directory, Entry, Scope};
+pub use engine::{Engine, EngineParts, Settings};
+pub use error::EngineError;
+pub use intake::{IntakeError, IntakeRequest, Received};
+pub use manage::{FileDestinations, PutOutcome, hash_api_key};
+pub use metrics::Metrics;
+pub use posthaste_store::Clock as StoreClock;
+pub use publish::{Publish, PublishDue, PublishTo, Published};
+pub use pull::{Consume, WorkerAnswer, WorkerReport, WorkerSays};
+pub use timeline::{Timeline, TimelineEntry};

@@ -1,0 +1,384 @@
+//! Managing tenants, destinations, sources and API keys at run time. Rows G2, G6, E5.
+
+use std::sync::Arc;
+
+use aws_lc_rs::{digest, rand};
+use base64::Engine as _;
+use posthaste_core::{ApiKeyId, DestinationId, TenantId, Timestamp};
+use posthaste_store::{
+    ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, ManagedBy, NewDestination,
+};
+
+use crate::{
+    Directory, Engine, EngineError,
+    config::{
+        ConfigError, EndpointSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
+    },
+    directory::{Destination, Entry, Scope},
+};
+
+/// What came of making or changing a destination.
+#[derive(Clone, Debug)]
+pub struct PutOutcome {
+    /// As stored.
+    pub row: DestinationRow,
+    /// A secret that was made for it: shown once.
+    pub new_secret: Option<String>,
+}
+
+/// The destinations and sources that a file defines for one tenant.
+#[derive(Clone, Debug, Default)]
+pub struct FileDestinations {
+    /// The tenant's name.
+    pub tenant: String,
+    /// Its endpoints.
+    pub endpoints: Vec<EndpointSpec>,
+    /// Its queues.
+    pub queues: Vec<QueueSpec>,
+    /// Its sources.
+    pub sources: Vec<SourceSpec>,
+}
+
+/// SHA-256 of an API key: what the store knows of it.
+pub fn hash_api_key(key: &str) -> [u8; 32] {
+    let digest = digest::digest(&digest::SHA256, key.as_bytes());
+    digest.as_ref().try_into().expect("SHA-256 gives 32 bytes")
+}
+
+impl Engine {
+    /// Makes or changes an endpoint. One without secrets gets one, shown once.
+    pub async fn put_endpoint(
+        &self,
+        tenant: TenantId,
+        mut spec: EndpointSpec,
+        managed_by: ManagedBy,
+        must_be_new: bool,
+    ) -> Result<PutOutcome, EngineError> {
+        self.url_judge.check(&spec.url).map_err(|problem| ConfigError::new("url", problem, "see docs/send.md"))?;
+        let new_secret = if spec.secrets.is_empty() && managed_by == ManagedBy::Api {
+            let kept = self.kept_secrets(tenant, &spec.id);
+            if kept.is_empty() {
+                let secret = posthaste_receiver::generate_secret()
+                    .map_err(|error| EngineError::Secret(error.to_string()))?;
+                spec.secrets = vec![secret.clone()];
+                Some(secret)
+            } else {
+                spec.secrets = kept;
+                None
+            }
+        } else {
+            None
+        };
+        let secrets = self.open_all(&spec.secrets)?;
+        compile_endpoint(tenant, posthaste_core::LaneId(0), &spec, &secrets)?;
+        spec.secrets = self.seal_all(&spec.secrets)?;
+        let config = serialised(&spec)?;
+        let (id, owner, enabled) = (spec.id.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
+        let kind = DestinationKind::Endpoint;
+        let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
+        let row = self.put(tenant, new).await?;
+        Ok(PutOutcome { row, new_secret })
+    }
+
+    /// Makes or changes a queue.
+    pub async fn put_queue(
+        &self,
+        tenant: TenantId,
+        spec: QueueSpec,
+        managed_by: ManagedBy,
+        must_be_new: bool,
+    ) -> Result<PutOutcome, EngineError> {
+        compile_queue(tenant, posthaste_core::LaneId(0), &spec)?;
+        let config = serialised(&spec)?;
+        let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
+        let kind = DestinationKind::Queue;
+        let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
+        Ok(PutOutcome { row: self.put(tenant, new).await?, new_secret: None })
+    }
+
+    /// Makes or changes a source.
+    pub async fn put_source(
+        &self,
+        tenant: TenantId,
+        mut spec: SourceSpec,
+        managed_by: ManagedBy,
+        must_be_new: bool,
+    ) -> Result<PutOutcome, EngineError> {
+        let secrets = self.open_all(&spec.secrets)?;
+        compile_source(tenant, &spec, &secrets)?;
+        spec.secrets = self.seal_all(&spec.secrets)?;
+        let config = serialised(&spec)?;
+        let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
+        let kind = DestinationKind::Source;
+        let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
+        Ok(PutOutcome { row: self.put(tenant, new).await?, new_secret: None })
+    }
+
+    /// Deletes a destination or source. Jobs that it was still owed are dead-lettered as `endpoint_gone`.
+    pub async fn delete_destination(
+        &self,
+        tenant: TenantId,
+        kind: DestinationKind,
+        id: &DestinationId,
+    ) -> Result<(), EngineError> {
+        let directory = self.directory.load_full();
+        if directory.managed_by_file(tenant, id) {
+            return Err(EngineError::ManagedByFile { id: id.to_string() });
+        }
+        let lane = directory.find(tenant, id).map(|entry| entry.row.lane);
+        let change = Configure::DeleteDestination { tenant, id: id.clone(), kind };
+        let configured = self.configure(change).await?;
+        if configured != Configured::Deleted {
+            return Err(EngineError::not_found(kind.as_str(), id));
+        }
+        self.reload_directory().await?;
+        if let Some(lane) = lane {
+            self.dispatcher.note((tenant, lane), Timestamp(i64::MIN));
+        }
+        Ok(())
+    }
+
+    /// Finds or makes a tenant.
+    pub async fn ensure_tenant(&self, name: &str) -> Result<TenantId, EngineError> {
+        DestinationId::new(name).map_err(|error| EngineError::Name { field: "tenant", error })?;
+        if let Some(tenant) = self.directory.load().tenant(name) {
+            return Ok(tenant);
+        }
+        let configured = self.configure(Configure::Tenant { name: name.into() }).await?;
+        self.reload_directory().await?;
+        match configured {
+            Configured::Tenant(tenant) => Ok(tenant),
+            _ => Err(EngineError::not_found("tenant", name)),
+        }
+    }
+
+    /// Makes an API key; the key itself is in the answer and nowhere else.
+    pub async fn create_api_key(
+        &self,
+        tenant: TenantId,
+        name: &str,
+        scopes: &str,
+    ) -> Result<(ApiKeyRow, String), EngineError> {
+        let mut random = [0; 32];
+        rand::fill(&mut random).map_err(|_| EngineError::Secret("no random bytes could be had".to_owned()))?;
+        let key = format!("phk_{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random));
+        let row = self.store_api_key(tenant, name, scopes, &key).await?;
+        Ok((row, key))
+    }
+
+    /// Stores an API key that somebody chose. The same key again is the same row.
+    pub async fn store_api_key(
+        &self,
+        tenant: TenantId,
+        name: &str,
+        scopes: &str,
+        key: &str,
+    ) -> Result<ApiKeyRow, EngineError> {
+        if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
+            return Err(EngineError::invalid("name", "1 to 128 characters that can be shown"));
+        }
+        let words: Vec<&str> = scopes.split_ascii_whitespace().collect();
+        if words.is_empty() || words.len() > 32 {
+            return Err(EngineError::invalid("scopes", "1 to 32 of admin, publish, read, work, operate"));
+        }
+        if let Some(word) = words.iter().find(|word| Scope::parse(word).is_none()) {
+            let problem = format!(
+                "{word:?} is no scope; use admin, read, operate, publish, work, or publish:NAME and work:NAME"
+            );
+            return Err(EngineError::invalid("scopes", problem));
+        }
+        let now = self.clock.now();
+        let row = ApiKeyRow {
+            tenant,
+            id: ApiKeyId(self.new_message_id().0),
+            name: name.into(),
+            secret_hash: hash_api_key(key),
+            scopes: words.join(" ").into(),
+            created_at: now,
+            revoked_at: None,
+        };
+        let configured = self.configure(Configure::PutApiKey(row)).await?;
+        self.reload_directory().await?;
+        match configured {
+            Configured::ApiKey(row) => Ok(*row),
+            _ => Err(EngineError::Secret("the key was not stored".to_owned())),
+        }
+    }
+
+    /// Revokes an API key; it is refused from the next request on.
+    pub async fn revoke_api_key(&self, tenant: TenantId, id: ApiKeyId) -> Result<(), EngineError> {
+        let configured = self.configure(Configure::RevokeApiKey { tenant, id }).await?;
+        self.reload_directory().await?;
+        match configured {
+            Configured::Missing => Err(EngineError::not_found("key", id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings the store in line with a configuration file: makes and changes what it defines, disables what it
+    /// defined once and no longer does.
+    pub async fn sync_file_destinations(&self, files: Vec<FileDestinations>) -> Result<(), EngineError> {
+        let mut defined = Vec::new();
+        for file in files {
+            let tenant = self.ensure_tenant(&file.tenant).await?;
+            for spec in file.queues {
+                defined.push((tenant, spec.name.clone()));
+                self.put_queue(tenant, spec, ManagedBy::File, false).await?;
+            }
+            for spec in file.endpoints {
+                defined.push((tenant, spec.id.clone()));
+                self.put_endpoint(tenant, spec, ManagedBy::File, false).await?;
+            }
+            for spec in file.sources {
+                defined.push((tenant, spec.name.clone()));
+                self.put_source(tenant, spec, ManagedBy::File, false).await?;
+            }
+        }
+        let directory = self.directory.load_full();
+        for entry in directory.entries() {
+            let row = &entry.row;
+            let still = defined.iter().any(|(tenant, id)| *tenant == row.tenant && id == row.id.as_str());
+            if row.managed_by == ManagedBy::File && row.enabled && !still {
+                let change = Configure::PutDestination(NewDestination {
+                    tenant: row.tenant,
+                    id: row.id.clone(),
+                    kind: row.kind,
+                    config: row.config.clone(),
+                    managed_by: ManagedBy::File,
+                    enabled: false,
+                    owner: row.owner.clone(),
+                    must_be_new: false,
+                });
+                self.configure(change).await?;
+            }
+        }
+        self.reload_directory().await
+    }
+
+    /// Reads the directory anew from the store.
+    pub async fn reload_directory(&self) -> Result<(), EngineError> {
+        let (tenants, rows, keys) =
+            (self.store.tenants().await?, self.store.destinations().await?, self.store.api_keys().await?);
+        let entries: Vec<Entry> = rows
+            .into_iter()
+            .map(|row| Entry { destination: self.understand(&row), row: Arc::new(row) })
+            .collect();
+        let directory = Directory::new(tenants, entries, keys);
+        let lanes: Vec<_> = directory.entries().map(|entry| (entry.row.tenant, entry.row.lane)).collect();
+        self.directory.store(Arc::new(directory));
+        // A lane may have been enabled, or got more slots.
+        for lane in lanes {
+            self.dispatcher.note(lane, Timestamp(i64::MIN));
+        }
+        Ok(())
+    }
+
+    fn understand(&self, row: &DestinationRow) -> Destination {
+        let understood = match row.kind {
+            DestinationKind::Endpoint => self.understand_endpoint(row),
+            DestinationKind::Queue => parsed::<QueueSpec>(row).and_then(|spec| {
+                let mut queue = compile_queue(row.tenant, row.lane, &spec).map_err(EngineError::from)?;
+                queue.enabled = row.enabled;
+                Ok(Destination::Queue(Arc::new(queue)))
+            }),
+            DestinationKind::Source => self.understand_source(row),
+        };
+        understood.unwrap_or_else(|error| {
+            tracing::error!(event = "destination_broken", destination = row.id.as_str(), error = %error);
+            Destination::Broken { kind: row.kind, problem: error.to_string().into() }
+        })
+    }
+
+    fn understand_endpoint(&self, row: &DestinationRow) -> Result<Destination, EngineError> {
+        let spec: EndpointSpec = parsed(row)?;
+        let secrets = self.open_all(&spec.secrets)?;
+        let mut endpoint = compile_endpoint(row.tenant, row.lane, &spec, &secrets)?;
+        endpoint.enabled = row.enabled;
+        Ok(Destination::Endpoint(Arc::new(endpoint)))
+    }
+
+    fn understand_source(&self, row: &DestinationRow) -> Result<Destination, EngineError> {
+        let spec: SourceSpec = parsed(row)?;
+        let secrets = self.open_all(&spec.secrets)?;
+        let mut source = compile_source(row.tenant, &spec, &secrets)?;
+        source.enabled = row.enabled;
+        Ok(Destination::Source(Arc::new(source)))
+    }
+
+    async fn put(&self, tenant: TenantId, new: NewFields) -> Result<DestinationRow, EngineError> {
+        let id = DestinationId::new(&new.id).map_err(|error| EngineError::Name { field: "id", error })?;
+        if new.managed_by == ManagedBy::Api && self.directory.load().managed_by_file(tenant, &id) {
+            return Err(EngineError::ManagedByFile { id: new.id });
+        }
+        let change = Configure::PutDestination(NewDestination {
+            tenant,
+            id,
+            kind: new.kind,
+            config: new.config,
+            managed_by: new.managed_by,
+            enabled: new.enabled,
+            owner: new.owner.map(Into::into),
+            must_be_new: new.must_be_new,
+        });
+        let configured = self.configure(change).await?;
+        match configured {
+            Configured::Destination(row) => {
+                self.reload_directory().await?;
+                Ok(*row)
+            }
+            Configured::Taken(by) => Err(EngineError::Taken { id: new.id, by }),
+            Configured::Tenant(_) | Configured::ApiKey(_) | Configured::Deleted | Configured::Missing => {
+                Err(EngineError::not_found("tenant", tenant.0))
+            }
+        }
+    }
+
+    async fn configure(&self, change: Configure) -> Result<Configured, EngineError> {
+        let mut configured = self.store.configure(vec![change]).await?;
+        configured.pop().ok_or_else(|| {
+            EngineError::Store(posthaste_store::StoreError::unavailable("an answer is missing"))
+        })
+    }
+
+    /// The secrets that an endpoint has already, as stored.
+    fn kept_secrets(&self, tenant: TenantId, id: &str) -> Vec<String> {
+        let Ok(id) = DestinationId::new(id) else { return Vec::new() };
+        let directory = self.directory.load();
+        let row = directory.find(tenant, &id).filter(|entry| entry.row.kind == DestinationKind::Endpoint);
+        row.and_then(|entry| parsed::<EndpointSpec>(&entry.row).ok()).map_or_else(Vec::new, |spec| spec.secrets)
+    }
+
+    fn open_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
+        let open = |(index, stored): (usize, &String)| {
+            self.secrets.open(stored).map_err(|problem| {
+                let remedy = "give env:NAME, file:PATH, or over the API the secret itself";
+                EngineError::from(ConfigError::new(format!("secrets[{index}]"), problem, remedy))
+            })
+        };
+        secrets.iter().enumerate().map(open).collect()
+    }
+
+    fn seal_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
+        secrets.iter().map(|secret| self.secrets.seal(secret).map_err(EngineError::Secret)).collect()
+    }
+}
+
+struct NewFields {
+    kind: DestinationKind,
+    id: String,
+    config: Box<str>,
+    owner: Option<String>,
+    enabled: bool,
+    managed_by: ManagedBy,
+    must_be_new: bool,
+}
+
+fn serialised(spec: &impl serde::Serialize) -> Result<Box<str>, EngineError> {
+    serde_json::to_string(spec)
+        .map(Into::into)
+        .map_err(|error| EngineError::invalid("configuration", error.to_string()))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(row: &DestinationRow) -> Result<T, EngineError> {
+    serde_json::from_str(&row.config).map_err(|error| EngineError::invalid("configuration", error.to_string()))
+}

@@ -1,0 +1,212 @@
+//! Metrics: names fixed by the contract, labels bounded. Row F4.
+
+use std::{sync::atomic::AtomicU64, time::Duration};
+
+use posthaste_core::{AttemptOutcome, Cause, Class, DurationMs, Path, StateName, Timestamp};
+use posthaste_store::{LaneHead, StateCount};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+use crate::{Directory, directory::Destination};
+
+/// Seconds, from a millisecond to a week.
+const LAG_BUCKETS: [f64; 12] =
+    [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0, 604_800.0];
+
+/// Seconds, for the acceptance of a request.
+const ACCEPT_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0];
+
+macro_rules! labels {
+    ($($(#[$meta:meta])* $name:ident { $($field:ident),+ })+) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+        struct $name { $($field: String),+ }
+    )+ };
+}
+
+labels! {
+    ClaimLabels { source, path }
+    AttemptLabels { outcome, class }
+    StateLabels { state }
+    CauseLabels { cause }
+    WhereLabels { r#where }
+    RejectionLabels { source, reason }
+    OldestLabels { destination_kind, outcome }
+}
+
+/// Every metric. Handles are cheap; counting is one atomic.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    claims: Family<ClaimLabels, Counter>,
+    attempts: Family<AttemptLabels, Counter>,
+    jobs: Family<StateLabels, Gauge>,
+    active_leases: Gauge,
+    schedule_lag: Histogram,
+    retry_lag: Histogram,
+    accept_duration: Histogram,
+    completion_age: Histogram,
+    finished: Family<StateLabels, Counter>,
+    dead_lettered: Family<CauseLabels, Counter>,
+    duplicates: Family<WhereLabels, Counter>,
+    rejections: Family<RejectionLabels, Counter>,
+    unrouted: Counter,
+    stale_reports: Counter,
+    oldest_due: Family<OldestLabels, Gauge<f64, AtomicU64>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All zero.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("posthaste"),
+            claims: Family::default(),
+            attempts: Family::default(),
+            jobs: Family::default(),
+            active_leases: Gauge::default(),
+            schedule_lag: Histogram::new(LAG_BUCKETS),
+            retry_lag: Histogram::new(LAG_BUCKETS),
+            accept_duration: Histogram::new(ACCEPT_BUCKETS),
+            completion_age: Histogram::new(LAG_BUCKETS),
+            finished: Family::default(),
+            dead_lettered: Family::default(),
+            duplicates: Family::default(),
+            rejections: Family::default(),
+            unrouted: Counter::default(),
+            stale_reports: Counter::default(),
+            oldest_due: Family::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("claims", "Deliveries claimed at intake, by named path", self.claims.clone());
+        registry.register("attempts", "Attempts that ended", self.attempts.clone());
+        registry.register("jobs", "Jobs in each state", self.jobs.clone());
+        registry.register("active_leases", "Attempts that are running", self.active_leases.clone());
+        registry.register(
+            "schedule_lag_seconds",
+            "From the scheduled time to the first start",
+            self.schedule_lag.clone(),
+        );
+        registry.register("retry_lag_seconds", "From the due time of a retry to its start", self.retry_lag.clone());
+        registry.register(
+            "accept_duration_seconds",
+            "From the verified request to the durable commit",
+            self.accept_duration.clone(),
+        );
+        registry.register(
+            "completion_age_seconds",
+            "From the acceptance to the settled state",
+            self.completion_age.clone(),
+        );
+        registry.register("finished", "Jobs that settled", self.finished.clone());
+        registry.register("dead_lettered", "Jobs dead-lettered, by cause", self.dead_lettered.clone());
+        registry.register("duplicates", "Duplicates that were answered", self.duplicates.clone());
+        registry.register("signature_rejections", "Requests whose signature did not fit", self.rejections.clone());
+        registry.register("unrouted", "Messages that matched no destination", self.unrouted.clone());
+        registry.register("stale_reports", "Reports that a fence refused", self.stale_reports.clone());
+        registry.register(
+            "oldest_due_job_age_seconds",
+            "How long the oldest due job of a kind has been waiting",
+            self.oldest_due.clone(),
+        );
+    }
+
+    /// The text that a scrape gets, in the OpenMetrics format.
+    pub fn encode(&self) -> String {
+        let mut text = String::with_capacity(8 * 1024);
+        encode(&mut text, &self.registry).expect("a String takes all text");
+        text
+    }
+
+    pub(crate) fn claim(&self, source: &str, path: Path) {
+        let labels = ClaimLabels { source: source.to_owned(), path: path.as_str().to_owned() };
+        self.claims.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn attempt(&self, outcome: AttemptOutcome, class: Option<Class>) {
+        let class = class.map_or("none", Class::as_str).to_owned();
+        self.attempts.get_or_create(&AttemptLabels { outcome: outcome.as_str().to_owned(), class }).inc();
+    }
+
+    pub(crate) fn finished(&self, state: StateName, age: DurationMs) {
+        self.finished.get_or_create(&StateLabels { state: state.as_str().to_owned() }).inc();
+        self.completion_age.observe(seconds(age));
+    }
+
+    pub(crate) fn dead_lettered(&self, cause: Cause) {
+        self.dead_lettered.get_or_create(&CauseLabels { cause: cause.as_str().to_owned() }).inc();
+    }
+
+    pub(crate) fn duplicate(&self, r#where: &str) {
+        self.duplicates.get_or_create(&WhereLabels { r#where: r#where.to_owned() }).inc();
+    }
+
+    pub(crate) fn signature_rejection(&self, source: &str, reason: &str) {
+        let labels = RejectionLabels { source: source.to_owned(), reason: reason.to_owned() };
+        self.rejections.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn unrouted(&self) {
+        self.unrouted.inc();
+    }
+
+    pub(crate) fn stale_report(&self) {
+        self.stale_reports.inc();
+    }
+
+    pub(crate) fn schedule_lag(&self, lag: DurationMs) {
+        self.schedule_lag.observe(seconds(lag));
+    }
+
+    pub(crate) fn retry_lag(&self, lag: DurationMs) {
+        self.retry_lag.observe(seconds(lag));
+    }
+
+    pub(crate) fn accept_duration(&self, duration: Duration) {
+        self.accept_duration.observe(duration.as_secs_f64());
+    }
+
+    pub(crate) fn set_counts(&self, counts: &[StateCount]) {
+        for state in StateName::ALL {
+            let of_state = counts.iter().filter(|count| count.state == *state);
+            let jobs = of_state.fold(0_u64, |sum, count| sum.saturating_add(count.jobs));
+            let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
+            self.jobs.get_or_create(&StateLabels { state: state.as_str().to_owned() }).set(jobs);
+            if *state == StateName::Leased {
+                self.active_leases.set(jobs);
+            }
+        }
+    }
+
+    pub(crate) fn set_oldest_due(&self, directory: &Directory, heads: &[LaneHead], now: Timestamp) {
+        for kind in ["endpoint", "queue"] {
+            let of_kind = heads.iter().filter(|head| {
+                matches!(
+                    (kind, directory.at(head.tenant, head.lane).map(|entry| &entry.destination)),
+                    ("endpoint", Some(Destination::Endpoint(_))) | ("queue", Some(Destination::Queue(_)))
+                )
+            });
+            let oldest = of_kind.map(|head| now.since(head.due_at)).max().unwrap_or(DurationMs::ZERO);
+            let labels =
+                OldestLabels { destination_kind: kind.to_owned(), outcome: "none".to_owned() };
+            self.oldest_due.get_or_create(&labels).set(seconds(oldest));
+        }
+    }
+}
+
+fn seconds(duration: DurationMs) -> f64 {
+    Duration::from_millis(duration.0).as_secs_f64()
+}

@@ -1,0 +1,323 @@
+//! Publishing: from a request to accepted messages. Rows A10, B1, B11.
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+use posthaste_core::{
+    DestinationId, DurationMs, Kind, MessageId, MessageKey, TenantId, Timestamp, limits,
+};
+use posthaste_store::{
+    Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, NewMessage, Target,
+};
+
+use crate::{
+    Directory, Engine, EngineError,
+    config::{Endpoint, WebhookId},
+    directory::Destination,
+};
+
+/// Where a message goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublishTo {
+    /// To a queue.
+    Queue(DestinationId),
+    /// To these endpoints.
+    Endpoints(Vec<DestinationId>),
+    /// To every endpoint subscribed to the type.
+    Subscribers,
+}
+
+/// When a message's jobs may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublishDue {
+    /// After so long.
+    In(DurationMs),
+    /// At this time.
+    At(Timestamp),
+}
+
+/// A message to be published.
+#[derive(Clone, Debug)]
+pub struct Publish {
+    /// Its key.
+    pub key: MessageKey,
+    /// Its event type.
+    pub event_type: Option<Box<str>>,
+    /// The user's metadata, a JSON object.
+    pub metadata: Option<Box<str>>,
+    /// The payload's media type.
+    pub content_type: Option<Box<str>>,
+    /// The exact bytes.
+    pub payload: Bytes,
+    /// Where the payload is, if it is not here.
+    pub payload_ref: Option<Box<str>>,
+    /// When.
+    pub due: PublishDue,
+    /// Where to.
+    pub to: PublishTo,
+    /// W3C trace context.
+    pub traceparent: Option<Box<str>>,
+    /// The request that brought it.
+    pub correlation_id: Box<str>,
+}
+
+/// What became of a [`Publish`].
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// Whether it is new: `first_run`, or `duplicate_done`.
+    pub new: bool,
+    /// The message, new or known.
+    pub message: AcceptedMessage,
+}
+
+impl Engine {
+    /// Publishes messages in one commit. A bad one fails alone; answers in order.
+    ///
+    /// Durability: what is answered `Ok` is stored. Errors of the whole: the store's, or `accept_deadline` passed.
+    /// Cancel: dropping it may leave the messages stored; publishing again finds them.
+    pub async fn publish(
+        &self,
+        tenant: TenantId,
+        messages: Vec<Publish>,
+    ) -> Result<Vec<Result<Published, EngineError>>, EngineError> {
+        self.refuse_if_draining()?;
+        let directory = self.directory.load();
+        let mut accepted = Vec::with_capacity(messages.len());
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in messages {
+            match self.new_message(&directory, tenant, message) {
+                Ok(message) => {
+                    accepted.push(message);
+                    answers.push(Ok(()));
+                }
+                Err(error) => answers.push(Err(error)),
+            }
+        }
+        let mut results = self.accept(accepted).await?.into_iter();
+        let answers = answers.into_iter().map(|answer| {
+            answer?;
+            match results.next() {
+                Some(Acceptance::New(message)) => Ok(Published { new: true, message }),
+                Some(Acceptance::Duplicate(message)) => {
+                    self.metrics.duplicate("publish");
+                    Ok(Published { new: false, message })
+                }
+                Some(Acceptance::KeyReused { field, message }) => Err(EngineError::KeyReused { field, message }),
+                None => Err(EngineError::Store(posthaste_store::StoreError::unavailable("an answer is missing"))),
+            }
+        });
+        Ok(answers.collect())
+    }
+
+    /// Accepts messages under the accept deadline, and wakes whoever waits for their jobs.
+    pub(crate) async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, EngineError> {
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tenants: Vec<TenantId> = messages.iter().map(|message| message.tenant).collect();
+        let begun = tokio::time::Instant::now();
+        let accepting = self.store.accept(messages);
+        let acceptances = tokio::time::timeout(self.settings.accept_deadline, accepting)
+            .await
+            .map_err(|_| EngineError::DeadlinePassed)??;
+        self.metrics.accept_duration(begun.elapsed());
+        for (tenant, acceptance) in tenants.into_iter().zip(&acceptances) {
+            if let Acceptance::New(message) = acceptance {
+                self.wake_for(tenant, message);
+            }
+        }
+        Ok(acceptances)
+    }
+
+    fn wake_for(&self, tenant: TenantId, message: &AcceptedMessage) {
+        if message.jobs_total == 0 {
+            self.metrics.unrouted();
+        }
+        if message.fanout_running {
+            self.dispatcher.wake_fan_out();
+        }
+        for job in &message.jobs {
+            if let Some(due_at) = job.due_at {
+                self.wake_lane(tenant, job.id.lane(), due_at);
+            }
+        }
+    }
+
+    fn new_message(
+        &self,
+        directory: &Directory,
+        tenant: TenantId,
+        publish: Publish,
+    ) -> Result<NewMessage, EngineError> {
+        check_sizes(&publish, self.settings.payload_bytes_max)?;
+        let id = self.new_message_id();
+        let event_type = publish.event_type.as_deref();
+        let targets = resolve(directory, tenant, &publish.to, event_type, id)?;
+        let fingerprint = fingerprint(&publish);
+        Ok(NewMessage {
+            tenant,
+            id,
+            key: publish.key,
+            aliases: Vec::new(),
+            event_type: publish.event_type,
+            source: None,
+            fingerprint,
+            correlation_id: publish.correlation_id,
+            traceparent: publish.traceparent,
+            content_type: publish.content_type,
+            headers: None,
+            metadata: publish.metadata,
+            payload_ref: publish.payload_ref,
+            payload: publish.payload,
+            due: match publish.due {
+                PublishDue::In(delay) => Due::In(delay),
+                PublishDue::At(at) => Due::At(at),
+            },
+            targets,
+        })
+    }
+
+    /// A fresh UUIDv7 of the store's time.
+    pub(crate) fn new_message_id(&self) -> MessageId {
+        let now = u64::try_from(self.clock.now().0).unwrap_or(0);
+        let stamp = uuid::Timestamp::from_unix(
+            uuid::NoContext,
+            now / 1_000,
+            u32::try_from(now % 1_000).unwrap_or(0) * 1_000_000,
+        );
+        MessageId(uuid::Uuid::new_v7(stamp).as_u128())
+    }
+}
+
+fn check_sizes(publish: &Publish, payload_bytes_max: usize) -> Result<(), EngineError> {
+    let bytes = publish.payload.len();
+    if bytes > payload_bytes_max {
+        return Err(EngineError::TooLarge { bytes, max: payload_bytes_max });
+    }
+    check_type(publish.event_type.as_deref())?;
+    let length = |field, value: Option<&str>, max: usize| match value {
+        Some(value) if value.len() > max => {
+            Err(EngineError::invalid(field, format!("at most {max} bytes, this one has {}", value.len())))
+        }
+        _ => Ok(()),
+    };
+    length("metadata", publish.metadata.as_deref(), limits::METADATA_BYTES_MAX)?;
+    length("content_type", publish.content_type.as_deref(), limits::CONTENT_TYPE_BYTES_MAX)?;
+    let PublishDue::At(at) = publish.due else {
+        return Ok(());
+    };
+    if at > limits::TIMESTAMP_MAX {
+        return Err(EngineError::invalid("due_at", "the last instant is 9999-12-31T23:59:59.999Z"));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_type(event_type: Option<&str>) -> Result<(), EngineError> {
+    match event_type {
+        Some(event_type)
+            if event_type.is_empty()
+                || event_type.len() > limits::TYPE_BYTES_MAX
+                || !event_type.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            let max = limits::TYPE_BYTES_MAX;
+            Err(EngineError::invalid("type", format!("1 to {max} bytes of visible ASCII, for example shipment.updated")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The destinations of a message, each once, in lane order.
+pub(crate) fn resolve(
+    directory: &Directory,
+    tenant: TenantId,
+    to: &PublishTo,
+    event_type: Option<&str>,
+    message: MessageId,
+) -> Result<Vec<Target>, EngineError> {
+    let mut targets: Vec<Target> = match to {
+        PublishTo::Queue(id) => {
+            let queue = directory.queue(tenant, id).ok_or_else(|| EngineError::not_found("queue", id))?;
+            vec![Target {
+                lane: queue.lane,
+                destination: queue.id.clone(),
+                kind: Kind::Pull,
+                wire_id: None,
+                owner: queue.owner.clone(),
+            }]
+        }
+        PublishTo::Endpoints(ids) => {
+            let find = |id: &DestinationId| match directory.find(tenant, id).map(|entry| &entry.destination) {
+                Some(Destination::Endpoint(endpoint)) => Ok(target(endpoint, message)),
+                Some(Destination::Broken { problem, .. }) => Err(EngineError::NotAvailable {
+                    what: "endpoint",
+                    id: id.to_string(),
+                    problem: problem.to_string(),
+                }),
+                Some(Destination::Queue(_) | Destination::Source(_)) | None => {
+                    Err(EngineError::not_found("endpoint", id))
+                }
+            };
+            ids.iter().map(find).collect::<Result<_, _>>()?
+        }
+        PublishTo::Subscribers => {
+            let subscribers = directory.subscribers(tenant, event_type);
+            subscribers.into_iter().map(|endpoint| target(endpoint, message)).collect()
+        }
+    };
+    targets.sort_by_key(|target| target.lane);
+    targets.dedup_by_key(|target| target.lane);
+    Ok(targets)
+}
+
+fn target(endpoint: &Endpoint, message: MessageId) -> Target {
+    Target {
+        lane: endpoint.lane,
+        destination: endpoint.id.clone(),
+        kind: Kind::Push,
+        wire_id: match endpoint.webhook_id {
+            WebhookId::Job => None,
+            WebhookId::Message => Some(message.to_string().into()),
+        },
+        owner: endpoint.owner.clone(),
+    }
+}
+
+/// What the key stands for: everything that the publisher chose.
+fn fingerprint(publish: &Publish) -> Fingerprint {
+    let to = match &publish.to {
+        PublishTo::Queue(id) => format!("queue:{id}"),
+        PublishTo::Endpoints(ids) => {
+            let mut ids: Vec<&str> = ids.iter().map(DestinationId::as_str).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            format!("endpoints:{}", ids.join(","))
+        }
+        PublishTo::Subscribers => "subscribers".to_owned(),
+    };
+    let delay = match publish.due {
+        PublishDue::In(delay) => format!("in:{}", delay.0),
+        PublishDue::At(at) => format!("at:{}", at.0),
+    };
+    let text = |value: Option<&str>| hash(&[value.unwrap_or("").as_bytes()]);
+    Fingerprint(FingerprintField::ALL.map(|field| match field {
+        FingerprintField::Type => text(publish.event_type.as_deref()),
+        FingerprintField::ContentType => text(publish.content_type.as_deref()),
+        FingerprintField::Payload => {
+            hash(&[&publish.payload, publish.payload_ref.as_deref().unwrap_or("").as_bytes()])
+        }
+        FingerprintField::To => text(Some(&to)),
+        FingerprintField::Delay => text(Some(&delay)),
+    }))
+}
+
+/// Half a SHA-256 over length-delimited parts; never all zeros.
+pub(crate) fn hash(parts: &[&[u8]]) -> [u8; 16] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        context.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        context.update(part);
+    }
+    let digest = context.finish();
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest.as_ref()[..16]);
+    if half == Fingerprint::NOT_COMPARED { [1; 16] } else { half }
+}
