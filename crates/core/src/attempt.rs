@@ -2,9 +2,7 @@
 
 use std::{fmt, num::NonZeroU32};
 
-use crate::{
-    Answer, Class, DurationMs, Effect, Refusal, RetryWish, StateName, Timestamp, limits, words::words,
-};
+use crate::{Answer, Class, DurationMs, Effect, Refusal, RetryWish, StateName, Timestamp, words::words};
 
 /// The number of an attempt, counted from 1 over the whole life of a job, replays included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,9 +49,6 @@ pub struct Fence {
 impl Fence {
     /// The fence that `text` spells; only the exact spelling of [`fmt::Display`] is one.
     pub fn parse(text: &str) -> Option<Self> {
-        if text.len() > limits::FENCE_BYTES_MAX {
-            return None;
-        }
         let (epoch, attempt) = text.split_once('.')?;
         let fence = Self { epoch: Epoch(epoch.parse().ok()?), attempt: Attempt::new(attempt.parse().ok()?)? };
         (fence.to_string() == text).then_some(fence)

@@ -105,7 +105,7 @@ impl Policy {
     /// The wait after failure number `failures` (from 1), jitter included: a hash of the job and its attempt, so
     /// that equal input gives equal output.
     pub fn delay(&self, job: JobId, attempt: Option<Attempt>, failures: u32) -> DurationMs {
-        let random = mix(job, attempt.map_or(0, |attempt| attempt.get()));
+        let random = mix(job, attempt.map_or(0, Attempt::get));
         match &self.backoff {
             Backoff::Exponential { base, cap, jitter } => {
                 let doublings = failures.saturating_sub(1).min(63);

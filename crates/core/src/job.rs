@@ -165,7 +165,8 @@ pub struct Budgets {
     pub failures: u32,
     /// Charged lost leases.
     pub lost_leases: u32,
-    /// Ends in a row that were not charged: releases, and answers that the work is in progress.
+    /// Ends in a row that were not charged: releases, answers that the work is in progress, and look-ups that
+    /// could not tell.
     pub uncharged: u32,
     /// From when the horizon counts.
     pub since: Timestamp,

@@ -91,6 +91,7 @@ fn charge_instead(next: &mut Job, failure: &Failure, context: &Context<'_>) {
 }
 
 /// A report that came late, for its row.
+#[derive(Clone, Copy)]
 pub(crate) struct Late<'a> {
     pub(crate) fence: Fence,
     pub(crate) report: Report,

@@ -45,6 +45,8 @@ pub(crate) fn finish(job: &Job, context: &Context<'_>, command: &Command) -> Ver
         FinishOutcome::Cancelled => settled_by_evidence(job, context),
     };
     let (state, line) = evidence.unwrap_or((state, "reported"));
+    // Why an operator called it off is shown for ever; the worker only confirms it.
+    let reason = if job.cancel_requested { &None } else { reason };
     let next = Job { state, reason: reason.clone().or_else(|| job.reason.clone()), ..job.clone() };
     match standing(job, context, *fence, report, details) {
         Standing::Settled(verdict) => verdict,

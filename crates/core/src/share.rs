@@ -14,15 +14,14 @@ pub fn share_out(slots: usize, waiting: [usize; 3]) -> [usize; 3] {
     debug_assert_eq!(Share::ALL.len(), waiting.len());
     let mut taken = [0; 3];
     let mut free = slots;
-    for (index, owed) in OWED_TENTHS.into_iter().enumerate() {
-        let due = (slots * owed / 10).max(1).min(waiting[index]).min(free);
-        taken[index] = due;
-        free -= due;
-    }
-    for (taken, waiting) in taken.iter_mut().zip(waiting) {
-        let more = (waiting - *taken).min(free);
-        *taken += more;
-        free -= more;
+    let owed = OWED_TENTHS.map(|tenths| slots.saturating_mul(tenths) / 10);
+    // One slot each, then what each is owed, then whatever is left.
+    for limits in [[1; 3], owed, waiting] {
+        for ((taken, waiting), limit) in taken.iter_mut().zip(waiting).zip(limits) {
+            let more = limit.min(waiting).saturating_sub(*taken).min(free);
+            *taken += more;
+            free -= more;
+        }
     }
     taken
 }

@@ -15,7 +15,8 @@ pub struct Facts {
     pub own: Option<AttemptRecord>,
     /// What the ledger entry of the job's event id says.
     pub entry: Entry,
-    /// All ended attempts together. Only Replay asks; elsewhere [`EffectSpan::NONE`] will do.
+    /// All ended attempts together, by [`EffectSpan::of_attempts`]. Only Replay asks; elsewhere
+    /// [`EffectSpan::NONE`] will do.
     pub span: EffectSpan,
     /// The lane's total of held time, in milliseconds.
     pub lane_held_ms: u64,

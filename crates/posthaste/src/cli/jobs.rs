@@ -1,0 +1,168 @@
+//! `jobs`: list, show and cancel.
+
+use clap::{Args, Subcommand, builder::PossibleValuesParser};
+use posthaste_core::StateName;
+use serde_json::{Value, json};
+
+use super::{
+    ServerArgs,
+    client::{Client, encoded},
+    exit::{Failure, Outcome},
+    output::{self, shown},
+    reference, timeline, times,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum JobsCommand {
+    /// List jobs, newest first
+    List(ListArgs),
+    /// A job with its attempts
+    Show(ShowArgs),
+    /// Call a job off, or ask the worker that runs it to stop
+    Cancel(CancelArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only of this state
+    #[arg(long, value_parser = PossibleValuesParser::new(StateName::ALL.iter().map(|state| state.as_str())))]
+    state: Option<String>,
+    /// Only of this queue
+    #[arg(long, value_name = "NAME", conflicts_with = "endpoint")]
+    queue: Option<String>,
+    /// Only of this endpoint
+    #[arg(long, value_name = "ID")]
+    endpoint: Option<String>,
+    /// The oldest so many
+    #[arg(long, value_name = "COUNT", conflicts_with = "limit", value_parser = clap::value_parser!(u16).range(1..=500))]
+    oldest: Option<u16>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=500))]
+    limit: u16,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The job's id
+    id: String,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CancelArgs {
+    /// The job's id
+    id: String,
+    /// Why; kept with the job
+    #[arg(long)]
+    reason: String,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(super) async fn run(command: JobsCommand) -> Result<Outcome, Failure> {
+    match command {
+        JobsCommand::List(args) => list(args).await,
+        JobsCommand::Show(args) => show(args).await,
+        JobsCommand::Cancel(args) => cancel(args).await,
+    }
+}
+
+async fn list(args: ListArgs) -> Result<Outcome, Failure> {
+    let mut query = vec![format!("limit={}", args.oldest.unwrap_or(args.limit))];
+    query.extend(args.oldest.map(|_| "order=oldest".to_owned()));
+    for (name, value) in [("state", &args.state), ("queue", &args.queue), ("endpoint", &args.endpoint)] {
+        query.extend(value.as_deref().map(|value| format!("{name}={}", encoded(value))));
+    }
+    let answer = Client::new(&args.server)?.get(&format!("/v1/jobs?{}", query.join("&"))).await?.body;
+    if args.server.output.json {
+        return output::json(&answer);
+    }
+    let jobs = answer["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if jobs.is_empty() {
+        return output::text("no jobs");
+    }
+    let rows = jobs.iter().map(|job| {
+        let due = job["due_at"].as_str().map_or_else(|| "-".to_owned(), times::short);
+        vec![
+            shown(&job["id"]),
+            shown(&job["state"]),
+            shown(&job["destination"]),
+            shown(&job["key"]),
+            shown(&job["attempt"]),
+            due,
+            shown(&job["cause"]),
+        ]
+    });
+    output::table(&["ID", "STATE", "DESTINATION", "KEY", "ATTEMPT", "DUE (UTC)", "CAUSE"], rows.collect())?;
+    if answer["next_cursor"].is_null() {
+        return Ok(Outcome::Done);
+    }
+    output::note("there are more: narrow the list, or raise --limit");
+    Ok(Outcome::Done)
+}
+
+async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
+    let answer = Client::new(&args.server)?.get(&format!("/v1/jobs/{}", encoded(&args.id))).await?.body;
+    if args.server.output.json {
+        return output::json(&answer);
+    }
+    let times = ["created_at", "scheduled_at", "due_at", "started_at", "finished_at"];
+    let plain = ["event_id", "message_id", "kind", "owner", "failures", "lost_leases", "evidence", "cause", "reason"];
+    let mut lines = vec![timeline::job_line(&answer)];
+    let field = |name: &str, value: &str| format!("  {name:<13} {value}");
+    let present = |name: &str| Some(&answer[name]).filter(|value| !value.is_null());
+    lines.extend(plain.iter().filter_map(|name| Some(field(name, &shown(present(name)?)))));
+    lines.extend(times.iter().filter_map(|name| Some(field(name, &times::short(present(name)?.as_str()?)))));
+    if let Some(state) = answer["state"].as_str().and_then(StateName::parse) {
+        lines.push(field("means", reference::meaning(state)));
+        lines.push(field("you can", reference::action(state)));
+    }
+    output::text(&lines.join("\n"))?;
+    let attempts = answer["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if attempts.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    output::text("")?;
+    output::table(
+        &["ATTEMPT", "STARTED (UTC)", "TOOK", "OUTCOME", "STATUS", "EFFECT", "NEXT (UTC)", "WORKER", "SAID"],
+        attempts.iter().map(attempt_row).collect(),
+    )
+}
+
+fn attempt_row(attempt: &Value) -> Vec<String> {
+    let time = |name: &str| attempt[name].as_str().map_or_else(|| "-".to_owned(), times::short);
+    let took = attempt["duration_ms"].as_u64().map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms"));
+    let said = [&attempt["code"], &attempt["message"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>();
+    vec![
+        shown(&attempt["attempt"]),
+        time("started_at"),
+        took,
+        timeline::ending(attempt),
+        shown(&attempt["status"]),
+        timeline::effect_words(attempt),
+        time("next_at"),
+        shown(&attempt["worker"]),
+        output::printable(&said.join(" ")),
+    ]
+}
+
+async fn cancel(args: CancelArgs) -> Result<Outcome, Failure> {
+    let path = format!("/v1/jobs/{}/cancel", encoded(&args.id));
+    let body = json!({ "reason": args.reason }).to_string();
+    let answer = Client::new(&args.server)?.post(&path, body.into()).await?.body;
+    if args.server.output.json {
+        output::json(&answer)?;
+    } else {
+        output::text(match answer["result"].as_str() {
+            Some("cancelled") => "cancelled",
+            Some("requested") => "requested: an attempt is running; its worker is told when it next extends its lease",
+            Some("too_late") => "too late: the job is committed",
+            Some(_) | None => "the server gave no result",
+        })?;
+    }
+    // A script that calls a job off must notice that it was not.
+    Ok(if answer["result"] == "too_late" { Outcome::Refused } else { Outcome::Done })
+}

@@ -1,0 +1,160 @@
+//! The command line: what a person or a script types. Talks HTTP to a server, except for `serve`, `demo`, `verify`,
+//! `check-config`, `states`, `classes` and `completions`, which need none.
+
+mod check_config;
+mod client;
+mod destinations;
+mod exit;
+mod jobs;
+mod keys;
+mod output;
+mod publish;
+mod reference;
+mod serve;
+mod times;
+mod timeline;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use posthaste_store::DestinationKind;
+
+use self::exit::{Failure, Outcome};
+pub(crate) use self::{
+    output::{BAD, FAINT, GOOD, STRONG, styled},
+    timeline::told as timeline_text,
+};
+
+/// Durable webhooks and delayed jobs in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "posthaste", version, max_term_width = 120, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(serve::ServeArgs),
+    /// See the main job, end to end, on this machine; then the server stays up
+    Demo(DemoArgs),
+    /// Accept a message: for a queue, an endpoint, or whoever subscribed to its type
+    Publish(publish::PublishArgs),
+    /// Every custody step of one key, at a glance
+    Timeline(timeline::TimelineArgs),
+    /// The six states: what each means, and what you can do
+    States(OutputArgs),
+    /// How failures are classified, and what follows
+    Classes(OutputArgs),
+    /// List, show and cancel jobs
+    #[command(subcommand)]
+    Jobs(jobs::JobsCommand),
+    /// Destinations that we push to
+    #[command(subcommand)]
+    Endpoints(destinations::DestinationsCommand),
+    /// Destinations that workers pull from
+    #[command(subcommand)]
+    Queues(destinations::DestinationsCommand),
+    /// Named intakes for signed requests
+    #[command(subcommand)]
+    Sources(destinations::DestinationsCommand),
+    /// API keys
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Check the signature of a request, and say why it doesn't fit
+    Verify(verify::VerifyArgs),
+    /// Find every mistake of a configuration
+    CheckConfig(check_config::CheckConfigArgs),
+    /// Completions for your shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, Args)]
+struct DemoArgs {
+    /// End after the story; exit 0 only if every step held
+    #[arg(long)]
+    exit: bool,
+    /// Break one step on purpose: the demo must notice
+    #[arg(long = "break", value_name = "STEP", hide = true)]
+    sabotage: Option<crate::demo::Sabotage>,
+}
+
+#[derive(Debug, Args)]
+struct CompletionsArgs {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, Args)]
+struct OutputArgs {
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which server, and as who.
+#[derive(Clone, Debug, Args)]
+struct ServerArgs {
+    /// The server
+    #[arg(long, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8484", value_name = "URL")]
+    url: String,
+    /// The API key
+    #[arg(long, env = "POSTHASTE_API_KEY", hide_env_values = true, value_name = "KEY")]
+    api_key: Option<String>,
+    /// The tenant, for an admin key
+    #[arg(long, env = "POSTHASTE_TENANT", value_name = "NAME")]
+    tenant: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs what the process was asked for.
+pub fn run() -> ExitCode {
+    // Exits with 2 where the usage is wrong, with 0 for help and version.
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::report(Err(Failure::refused(format!("the runtime can't start: {error}")))),
+    };
+    exit::report(runtime.block_on(dispatch(cli.command)))
+}
+
+async fn dispatch(command: Command) -> Result<Outcome, Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Demo(args) => demo(args).await,
+        Command::Publish(args) => publish::run(args).await,
+        Command::Timeline(args) => timeline::run(args).await,
+        Command::States(args) => reference::states(args),
+        Command::Classes(args) => reference::classes(args),
+        Command::Jobs(command) => jobs::run(command).await,
+        Command::Endpoints(command) => destinations::run(DestinationKind::Endpoint, command).await,
+        Command::Queues(command) => destinations::run(DestinationKind::Queue, command).await,
+        Command::Sources(command) => destinations::run(DestinationKind::Source, command).await,
+        Command::Keys(command) => keys::run(command).await,
+        Command::Verify(args) => verify::run(&args),
+        Command::CheckConfig(args) => check_config::run(&args),
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "posthaste", &mut script);
+            output::bytes(&script)
+        }
+    }
+}
+
+async fn demo(args: DemoArgs) -> Result<Outcome, Failure> {
+    crate::demo::run(args.exit, args.sabotage).await.map(|()| Outcome::Done).map_err(|error| Failure::refused(format!("{error:#}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,314 @@
+//! `[[source]]`, `[[endpoint]]` and `[[queue]]`: read strictly, understood as the engine will, every mistake of each.
+
+use std::collections::{BTreeSet, HashMap};
+
+use posthaste_core::{DestinationId, LaneId, TenantId};
+use posthaste_engine::config::{
+    ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
+};
+use serde::de::DeserializeOwned;
+use toml::{
+    Deserializer, Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    document::{Document, Shown, span_of, spot_at},
+    fault::{Fault, Place, Wrong, suggestion},
+    references,
+    settings::{Found, Layers, NOT_YET},
+};
+
+/// The tenant of what names none.
+pub const TENANT_DEFAULT: &str = "default";
+
+/// What a configuration declares, in the order of its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// Whose.
+    pub tenant: String,
+    /// What.
+    pub spec: Spec,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// See [`Declared`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    /// A source.
+    Source(SourceSpec),
+    /// An endpoint.
+    Endpoint(EndpointSpec),
+    /// A queue.
+    Queue(QueueSpec),
+}
+
+impl Spec {
+    /// Its id or name.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Source(source) => &source.name,
+            Self::Endpoint(endpoint) => &endpoint.id,
+            Self::Queue(queue) => &queue.name,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Source(_) => "source",
+            Self::Endpoint(_) => "endpoint",
+            Self::Queue(_) => "queue",
+        }
+    }
+}
+
+/// Judges an endpoint's URL; the error says what is wrong and what would be right.
+pub(super) type JudgeUrl<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// Reads all that `layers` declare. What is wrong is noted there.
+pub(super) fn read(layers: &mut Layers<'_>, judge_url: JudgeUrl<'_>) -> Vec<Declared> {
+    let mut declared = Vec::new();
+    for kind in ["source", "endpoint", "queue"] {
+        let Some(found) = layers.take(kind) else { continue };
+        let mut faults = Vec::new();
+        let elements = elements(kind, &found, &mut faults);
+        for element in elements {
+            let one = match kind {
+                "source" => element.read(&mut faults, check_source).map(Spec::Source),
+                "endpoint" => element.read(&mut faults, |spec| check_endpoint(spec, judge_url)).map(Spec::Endpoint),
+                _ => element.read(&mut faults, check_queue).map(Spec::Queue),
+            };
+            let place = element.document.place(&element.table.span());
+            declared.extend(one.map(|spec| Declared { tenant: element.tenant, spec, place }));
+        }
+        layers.faults.extend(faults);
+    }
+    layers.faults.extend(taken_twice(&declared));
+    declared
+}
+
+/// One table of a list, its tenant taken out.
+struct Element<'i> {
+    document: &'i Document,
+    /// `endpoint[fan_17]`, or `endpoint[1]` for the first one without an id.
+    path: String,
+    table: Spanned<DeTable<'i>>,
+    tenant: String,
+}
+
+fn elements<'i>(kind: &str, found: &Found<'i>, faults: &mut Vec<Fault>) -> Vec<Element<'i>> {
+    let not_tables = || Wrong::new("a list of tables is expected", format!("begin each with [[{kind}]]"));
+    let Some(items) = found.value.get_ref().as_array() else {
+        faults.push(found.document.fault_at(kind, &found.key, Shown::Key, not_tables()));
+        return Vec::new();
+    };
+    let mut elements = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let DeValue::Table(table) = item.get_ref() else {
+            faults.push(found.document.fault_at(kind, &item.span(), Shown::Key, not_tables()));
+            continue;
+        };
+        let mut table = table.clone();
+        let id = ["id", "name"].iter().find_map(|key| table.get(*key)?.get_ref().as_str());
+        let path = id.map_or_else(|| format!("{kind}[{}]", at + 1), |id| format!("{kind}[{id}]"));
+        let tenant = match table.remove_entry("tenant") {
+            None => TENANT_DEFAULT.to_owned(),
+            Some((key, value)) => tenant_name(value.get_ref()).unwrap_or_else(|wrong| {
+                faults.push(found.document.fault_at(&format!("{path}.tenant"), &key.span(), Shown::Line, wrong));
+                TENANT_DEFAULT.to_owned()
+            }),
+        };
+        elements.push(Element { document: found.document, path, table: Spanned::new(item.span(), table), tenant });
+    }
+    elements
+}
+
+fn tenant_name(value: &DeValue<'_>) -> Result<String, Wrong> {
+    let name = value.as_str().filter(|name| DestinationId::new(name).is_ok());
+    let remedy = "use 1 to 64 letters, digits, `.`, `_` or `-`, for example \"acme\"";
+    name.map(str::to_owned).ok_or_else(|| Wrong::new("this is no tenant's name", remedy))
+}
+
+impl Element<'_> {
+    /// Reads and checks; notes a mistake, leaves its setting out, and tries again for the next one.
+    fn read<S: DeserializeOwned>(
+        &self,
+        faults: &mut Vec<Fault>,
+        check: impl Fn(&S) -> Result<(), ConfigError>,
+    ) -> Option<S> {
+        let mut table = self.table.get_ref().clone();
+        let mut left_out = BTreeSet::new();
+        loop {
+            let tried = S::deserialize(Deserializer::from(Spanned::new(self.table.span(), table.clone())));
+            let (root, fault) = match tried {
+                Ok(spec) => match check(&spec) {
+                    Ok(()) => return left_out.is_empty().then_some(spec),
+                    Err(error) => self.misunderstood(&error),
+                },
+                Err(error) => self.unread(&table, &error),
+            };
+            // What follows from a setting that was left out is no mistake of its own.
+            if !left_out.insert(root.clone()) {
+                return None;
+            }
+            faults.push(fault);
+            if table.remove(root.as_str()).is_none() {
+                return None;
+            }
+        }
+    }
+
+    /// A mistake that reading found: its setting's first name, and what to say.
+    fn unread(&self, table: &DeTable<'_>, error: &toml::de::Error) -> (String, Fault) {
+        let message = error.message();
+        if let Some(field) = quoted_in(message, "missing field `") {
+            let wrong = Wrong::new(format!("`{field}` is missing"), example(field));
+            return (field.to_owned(), self.document.fault_at(&self.path, &self.table.span(), Shown::Key, wrong));
+        }
+        let spot = error.span().and_then(|span| spot_at(table, span.start));
+        let Some(spot) = spot else {
+            let wrong = Wrong::new(without_values(message), "");
+            return (String::new(), self.document.fault_at(&self.path, &self.table.span(), Shown::Key, wrong));
+        };
+        let path = format!("{}.{}", self.path, spot.path);
+        let (shown, wrong) = match quoted_in(message, "unknown field `") {
+            Some(field) => (Shown::Key, unknown_field(field, message)),
+            None => (Shown::Line, Wrong::new(without_values(message), "")),
+        };
+        (spot.root, self.document.fault_at(&path, &spot.key, shown, wrong))
+    }
+
+    /// A mistake that understanding found.
+    fn misunderstood(&self, error: &ConfigError) -> (String, Fault) {
+        let root = error.path.split(['.', '[']).next().unwrap_or_default().to_owned();
+        let span = span_of(self.table.get_ref(), &error.path).unwrap_or(self.table.span());
+        let wrong = Wrong::new(error.problem.as_str(), error.remedy.as_str());
+        (root, self.document.fault_at(&format!("{}.{}", self.path, error.path), &span, Shown::Line, wrong))
+    }
+}
+
+fn unknown_field(field: &str, message: &str) -> Wrong {
+    if let Some((_, problem)) = NOT_YET.iter().find(|(known, _)| *known == field) {
+        return Wrong::new(*problem, "leave it out");
+    }
+    let known = message.split_once(", expected ").map_or("", |(_, known)| known);
+    let mut known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    known.push("tenant");
+    Wrong::new("there is no such setting", suggestion(field, &known))
+}
+
+fn example(field: &str) -> &'static str {
+    match field {
+        "id" => "add for example id = \"fan_17\"",
+        "name" => "add for example name = \"carts\"",
+        "url" => "add for example url = \"https://example.com/hooks\"",
+        "scheme" => "add for example scheme = \"github\"",
+        _ => "add it",
+    }
+}
+
+fn quoted_in<'m>(message: &'m str, before: &str) -> Option<&'m str> {
+    message.strip_prefix(before)?.split('`').next()
+}
+
+/// Serde's sentence without the value that it quotes: `invalid type: string "…", expected …`.
+fn without_values(message: &str) -> String {
+    match message.trim_end().rsplit_once("untagged enum ").map(|(_, name)| name) {
+        Some("OneOrMany") => return "text, or a list of texts, is expected".to_owned(),
+        Some("AnswerSpec") => return "\"json\", \"empty\" or a status from 200 to 299 is expected".to_owned(),
+        Some(_) | None => {}
+    }
+    let kinds = ["invalid type: ", "invalid value: "];
+    let Some((found, expected)) = kinds
+        .iter()
+        .find_map(|kind| message.strip_prefix(kind))
+        .and_then(|rest| rest.rsplit_once(", expected "))
+    else {
+        return message.trim_end().to_owned();
+    };
+    let kind = found.split([' ', '`', '"']).next().unwrap_or("value");
+    let expected = match expected {
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a string" => "text in quotes",
+        other => other,
+    };
+    format!("{expected} is expected, not {} {kind}", if kind.starts_with(['a', 'i']) { "an" } else { "a" })
+}
+
+const LANE: LaneId = LaneId(1);
+const TENANT: TenantId = TenantId(1);
+
+fn check_source(spec: &SourceSpec) -> Result<(), ConfigError> {
+    let secrets = references::resolve("secrets", &spec.secrets)?;
+    compile_source(TENANT, spec, &secrets).map(drop)
+}
+
+fn check_endpoint(spec: &EndpointSpec, judge_url: JudgeUrl<'_>) -> Result<(), ConfigError> {
+    judge_url(&spec.url).map_err(|problem| ConfigError::new("url", problem, ""))?;
+    let secrets = references::resolve("secrets", &spec.secrets)?;
+    compile_endpoint(TENANT, LANE, spec, &secrets).map(drop)
+}
+
+fn check_queue(spec: &QueueSpec) -> Result<(), ConfigError> {
+    compile_queue(TENANT, LANE, spec).map(drop)
+}
+
+/// Ids that two of a tenant's destinations and sources have.
+fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
+    let mut seen: HashMap<(&str, &str), &Declared> = HashMap::new();
+    let mut faults = Vec::new();
+    for one in declared {
+        match seen.entry((&one.tenant, one.spec.id())) {
+            std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(one)),
+            std::collections::hash_map::Entry::Occupied(entry) => {
+                let first = entry.get();
+                faults.push(Fault {
+                    place: one.place.clone(),
+                    path: format!("{}[{}]", one.spec.kind(), one.spec.id()),
+                    problem: format!("the id is taken by the {} at {}", first.spec.kind(), first.place),
+                    remedy: "sources, endpoints and queues of a tenant share one namespace: choose another id".to_owned(),
+                    excerpt: None,
+                });
+            }
+        }
+    }
+    faults
+}
+
+/// What is allowed and probably not meant. Row C10.
+pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
+    let ids: BTreeSet<(&str, &str)> = declared.iter().map(|one| (one.tenant.as_str(), one.spec.id())).collect();
+    let mut warnings = Vec::new();
+    for one in declared {
+        let mut warn = |setting: &str, problem: String, remedy: &str| {
+            warnings.push(Fault {
+                place: one.place.clone(),
+                path: format!("{}[{}].{setting}", one.spec.kind(), one.spec.id()),
+                problem,
+                remedy: remedy.to_owned(),
+                excerpt: None,
+            });
+        };
+        let (on_unknown, idempotent) = match &one.spec {
+            Spec::Endpoint(endpoint) => (endpoint.on_unknown, endpoint.idempotent),
+            Spec::Queue(queue) => (queue.on_unknown, queue.idempotent),
+            Spec::Source(source) => {
+                let to = source.to.iter().flat_map(|to| to.queue.iter().chain(to.endpoints.iter().flatten()));
+                for id in to.filter(|id| !ids.contains(&(one.tenant.as_str(), id.as_str()))) {
+                    let problem = format!("{id:?} is not in this configuration");
+                    warn("to", problem, "make it over the API before messages arrive, or add it here");
+                }
+                continue;
+            }
+        };
+        if !idempotent && matches!(on_unknown, None | Some(OnUnknownSpec::Retry)) {
+            let problem = "an attempt that may have had its effect (time-out, reset, 5xx, lost lease) is tried again";
+            let remedy = "say idempotent = true if the receiver guards the idempotency key, or \
+                          on_unknown = \"dead_letter\" to leave it to a person";
+            warn("on_unknown", problem.to_owned(), remedy);
+        }
+    }
+    warnings
+}

@@ -1,0 +1,109 @@
+//! `overview`: how much of what, and where.
+
+use std::collections::BTreeMap;
+
+use axum::{extract::State, response::Response};
+use http::StatusCode;
+use posthaste_core::{LaneId, StateName, TenantId, Timestamp};
+use posthaste_engine::{Destination, Directory, Entry};
+use posthaste_store::DestinationKind;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{AppState, Caller, Problem, json::answer, problem::ProblemJson, time::Time};
+
+/// How a tenant stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Overview {
+    /// The tenant's name.
+    pub(crate) tenant: Option<String>,
+    /// Now, by the server's clock.
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) now: Time,
+    /// Jobs in each of the six states.
+    pub(crate) jobs: BTreeMap<&'static str, u64>,
+    /// When the job that waits longest became due; `null` if none is due.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) oldest_due_at: Option<Time>,
+    /// Endpoints, queues and sources.
+    pub(crate) destinations: Vec<DestinationLine>,
+}
+
+/// A destination or source in one line.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DestinationLine {
+    /// Its id.
+    pub(crate) id: String,
+    /// `endpoint`, `queue` or `source`.
+    pub(crate) kind: &'static str,
+    /// Whether it takes part.
+    pub(crate) enabled: bool,
+    /// Who answers for it.
+    pub(crate) owner: Option<Box<str>>,
+    /// `file` or `api`.
+    pub(crate) managed_by: &'static str,
+    /// When its next job may start, or could have started.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) next_due_at: Option<Time>,
+    /// What is wrong with its configuration.
+    pub(crate) problem: Option<String>,
+}
+
+/// Shows how the tenant stands: jobs in each state, what waits longest, destinations.
+#[utoipa::path(
+    get, path = "/v1/overview", operation_id = "overview", tag = "overview",
+    responses(
+        (status = 200, description = "The overview", body = Overview),
+        (status = "4XX", description = "Refused", body = ProblemJson, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn get(State(state): State<AppState>, caller: Caller) -> Result<Response, Problem> {
+    caller.require_read()?;
+    Ok(answer(StatusCode::OK, &Overview::read(&state, caller.tenant).await?))
+}
+
+impl Overview {
+    /// The overview of one tenant.
+    pub(crate) async fn read(state: &AppState, tenant: TenantId) -> Result<Self, Problem> {
+        let engine = state.engine();
+        let (counts, heads) = (engine.store().counts().await?, engine.store().heads().await?);
+        let now = engine.now();
+        let mut jobs: BTreeMap<&'static str, u64> =
+            StateName::ALL.iter().map(|state| (state.as_str(), 0)).collect();
+        for count in counts.iter().filter(|count| count.tenant == tenant) {
+            *jobs.entry(count.state.as_str()).or_default() += count.jobs;
+        }
+        let heads = heads.into_iter().filter(|head| head.tenant == tenant);
+        let due: BTreeMap<LaneId, Timestamp> = heads.map(|head| (head.lane, head.due_at)).collect();
+        let directory = engine.directory();
+        Ok(Self {
+            tenant: directory.tenant_name(tenant).map(|name| name.to_string()),
+            now: Time(now),
+            jobs,
+            oldest_due_at: due.values().copied().min().filter(|due_at| *due_at <= now).map(Time),
+            destinations: lines(&directory, tenant, &due),
+        })
+    }
+}
+
+fn lines(directory: &Directory, tenant: TenantId, due: &BTreeMap<LaneId, Timestamp>) -> Vec<DestinationLine> {
+    let kinds = [DestinationKind::Queue, DestinationKind::Endpoint, DestinationKind::Source];
+    let entries = kinds.into_iter().flat_map(|kind| directory.list(tenant, kind));
+    entries.map(|entry| line(entry, due.get(&entry.row.lane).copied())).collect()
+}
+
+fn line(entry: &Entry, next_due_at: Option<Timestamp>) -> DestinationLine {
+    let row = &entry.row;
+    DestinationLine {
+        id: row.id.to_string(),
+        kind: row.kind.as_str(),
+        enabled: row.enabled,
+        owner: row.owner.clone(),
+        managed_by: row.managed_by.as_str(),
+        next_due_at: next_due_at.map(Time),
+        problem: match &entry.destination {
+            Destination::Broken { problem, .. } => Some(problem.to_string()),
+            Destination::Endpoint(_) | Destination::Queue(_) | Destination::Source(_) => None,
+        },
+    }
+}

@@ -1,0 +1,69 @@
+//! What every handler has at hand.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use posthaste_engine::Engine;
+
+use super::{
+    Code, HttpLimits, Problem,
+    body::{self, BodyLimit},
+};
+
+/// Choices of the HTTP layer.
+#[derive(Clone, Debug)]
+pub struct AppOptions {
+    /// Limits of connections and requests.
+    pub limits: HttpLimits,
+    /// The tenant of `/in/{source}`.
+    pub default_tenant: Box<str>,
+    /// The URL by which the outside world reaches us, without a path: for providers that sign URLs, and for cookies.
+    /// `http://{host}` of each request unless told.
+    pub public_url: Option<Box<str>>,
+}
+
+impl AppOptions {
+    /// The choices in force unless configured.
+    pub fn standard() -> Self {
+        Self { limits: HttpLimits::standard(), default_tenant: "default".into(), public_url: None }
+    }
+}
+
+/// What every handler has at hand. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AppState(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    engine: Arc<Engine>,
+    options: AppOptions,
+}
+
+impl AppState {
+    /// The state of a server of `engine`.
+    pub fn new(engine: Arc<Engine>, options: AppOptions) -> Self {
+        Self(Arc::new(Inner { engine, options }))
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn options(&self) -> &AppOptions {
+        &self.0.options
+    }
+
+    /// Reads the body of an API request, of at most `bytes_max` bytes.
+    pub(crate) async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        bytes_max: usize,
+    ) -> Result<Bytes, Problem> {
+        body::refuse_encoding(headers)?;
+        let read_timeout = self.0.options.limits.body_read_timeout;
+        body::read(headers, body, BodyLimit { bytes_max, read_timeout, code: Code::BodyTooLarge }).await
+    }
+}

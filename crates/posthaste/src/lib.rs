@@ -1,0 +1,9 @@
+//! posthaste: durable webhooks and delayed jobs in one binary.
+
+pub mod cli;
+pub mod config;
+mod demo;
+pub mod http;
+mod secrets;
+pub mod serve;
+mod telemetry;

@@ -1,0 +1,283 @@
+//! A running server: store, clock, sender, engine and HTTP, wired; and its end. Rows G1, G2, B15.
+//!
+//! Decides nothing about jobs. The command line, the demo and tests start servers by [`start`].
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context;
+use posthaste_adapters::{
+    clock::SystemClock,
+    guard::Guard,
+    sender::{GuardedSender, Protocols, SenderConfig, Trust},
+};
+use posthaste_core::{DurationMs, Timestamp};
+use posthaste_engine::{Engine, EngineParts, FileDestinations, Settings, ports};
+use posthaste_store::{
+    BoxFuture, Reads, Store,
+    sqlite::{SqliteOptions, SqliteStore},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    config::{BOOTSTRAP_VARIABLE, Config, Declared, Spec, TENANT_DEFAULT},
+    http::{AppOptions, AppState, HttpLimits},
+    secrets::{
+        GuardJudge, MasterKeyBytes, MissingKey, SEALED_PREFIX, SealedSecrets, is_api_key, key_file, new_api_key,
+        parse_master_key, read_or_make_key,
+    },
+};
+
+/// How long deliveries may take to end once a drain has begun. Row B15.
+pub const DRAIN_DEADLINE: DurationMs = DurationMs::from_secs(30);
+
+/// How long requests may take to be answered after the drain.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// The name of the first API key.
+const ADMIN_KEY_NAME: &str = "admin";
+
+/// A server that runs in this process.
+pub struct Running {
+    /// Where the API answers.
+    pub address: SocketAddr,
+    /// Where intake alone answers, if it has a listener of its own.
+    pub intake_address: Option<SocketAddr>,
+    /// The admin key, if one was made at this start: it can't be had again.
+    pub admin_key: Option<SecretString>,
+    engine: Arc<Engine>,
+    store: Arc<SqliteStore>,
+    stop_http: CancellationToken,
+    servers: TaskTracker,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Starts a server.
+///
+/// Durability: on return the store is open, what the configuration declares is stored, and requests are answered.
+/// Errors: a sentence for the operator, with its causes; nothing runs then. Cancel: dropping it may leave the store
+/// with what the configuration declares.
+pub async fn start(config: &Config) -> anyhow::Result<Running> {
+    let clock: Arc<dyn ports::Clock> = Arc::new(SteadyClock(SystemClock::start()));
+    let store = open_store(config, Arc::clone(&clock)).await?;
+    let secrets = SealedSecrets::new(&master_key(config, &store).await?);
+    let listener = bind(config.listen).await?;
+    let intake_listener = match config.intake_listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let guard = Arc::new(Guard::new(config.guard.clone()));
+    let sender = GuardedSender::new(Arc::clone(&guard), &sender_config())?;
+    let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+    let engine = Engine::start(EngineParts {
+        store: shared,
+        clock,
+        sender: Arc::new(sender),
+        secrets: Arc::new(secrets),
+        url_judge: Arc::new(GuardJudge(guard)),
+        settings: settings(config),
+    })
+    .await?;
+    engine.sync_file_destinations(by_tenant(&config.declared)).await?;
+    let admin_key = first_key(&engine, config).await?;
+    let mut running = Running {
+        address: listener.local_addr()?,
+        intake_address: None,
+        admin_key,
+        engine,
+        store,
+        stop_http: CancellationToken::new(),
+        servers: TaskTracker::new(),
+    };
+    running.serve(config, listener, intake_listener)?;
+    Ok(running)
+}
+
+impl Running {
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// `http://…` of the API.
+    pub fn url(&self) -> String {
+        url_of(self.address)
+    }
+
+    /// `http://…` of intake.
+    pub fn intake_url(&self) -> String {
+        url_of(self.intake_address.unwrap_or(self.address))
+    }
+
+    fn serve(
+        &mut self,
+        config: &Config,
+        listener: TcpListener,
+        intake_listener: Option<TcpListener>,
+    ) -> anyhow::Result<()> {
+        let limits = HttpLimits {
+            connections_max: config.connections_max,
+            shutdown_grace: LAST_ANSWERS,
+            ..HttpLimits::standard()
+        };
+        let options = AppOptions {
+            limits: limits.clone(),
+            default_tenant: TENANT_DEFAULT.into(),
+            public_url: config.public_url.as_deref().map(Into::into),
+        };
+        let state = AppState::new(Arc::clone(&self.engine), options);
+        let router = match intake_listener {
+            None => crate::http::router(state),
+            Some(intake_listener) => {
+                self.intake_address = Some(intake_listener.local_addr()?);
+                let router = crate::http::intake_router(state.clone());
+                let stop = self.stop_http.clone();
+                self.servers.spawn(crate::http::serve(intake_listener, router, limits.clone(), stop));
+                crate::http::api_router(state)
+            }
+        };
+        self.servers.spawn(crate::http::serve(listener, router, limits, self.stop_http.clone()));
+        Ok(())
+    }
+
+    /// Brings sources, endpoints and queues in line with a configuration read anew. Row G2.
+    ///
+    /// Everything else takes effect at the next start. Errors: the engine's; what came before the error is in force.
+    pub async fn reload(&self, config: &Config) -> anyhow::Result<()> {
+        Ok(self.engine.sync_file_destinations(by_tenant(&config.declared)).await?)
+    }
+
+    /// Stops: takes no more work, finishes or gives back what runs within `grace`, then ends. Row B15.
+    ///
+    /// Workers can report until the end. Cancel: what still runs is left to lease expiry, as after a crash.
+    pub async fn stop(self, grace: DurationMs) {
+        self.engine.drain(grace).await;
+        self.stop_http.cancel();
+        self.servers.close();
+        self.servers.wait().await;
+        let Self { engine, store, .. } = self;
+        drop(engine);
+        // Closing empties the write-ahead log, which blocks.
+        let closed = tokio::task::spawn_blocking(move || drop(store)).await;
+        if let Err(error) = closed {
+            tracing::error!(event = "close_failed", %error);
+        }
+    }
+}
+
+fn url_of(address: SocketAddr) -> String {
+    let reachable = if address.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, address.port()).into() } else { address };
+    format!("http://{reachable}")
+}
+
+async fn open_store(config: &Config, clock: Arc<dyn ports::Clock>) -> anyhow::Result<Arc<SqliteStore>> {
+    let options = SqliteOptions::new(&config.store, clock);
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await?;
+    Ok(Arc::new(opened?))
+}
+
+/// The configured master key, or the one in a file beside the store.
+async fn master_key(config: &Config, store: &SqliteStore) -> anyhow::Result<MasterKeyBytes> {
+    if let Some(key) = &config.master_key {
+        return parse_master_key(key.expose_secret()).map_err(anyhow::Error::msg);
+    }
+    let sealed = format!("\"{SEALED_PREFIX}");
+    let rows = store.destinations().await?;
+    let missing =
+        if rows.iter().any(|row| row.config.contains(&sealed)) { MissingKey::Refuse } else { MissingKey::Make };
+    let path = key_file(&config.store);
+    tokio::task::spawn_blocking(move || read_or_make_key(&path, missing)).await?
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("can't listen on {address}; another process may have the port: choose one with --listen")
+    })
+}
+
+fn sender_config() -> SenderConfig {
+    SenderConfig {
+        trust: Trust::System { extra: Vec::new() },
+        protocols: Protocols::Http1AndHttp2,
+        idle_timeout: Duration::from_secs(30),
+        idle_connections_per_host_max: 32,
+        connections_kept_max: 4_096,
+        connection_age_max: Duration::from_mins(5),
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    // Unique to each start, so that a lease names the process that has it.
+    let chance = uuid::Uuid::now_v7().simple().to_string();
+    let mut settings = Settings::standard(format!("{}-{}", std::process::id(), &chance[24..]));
+    settings.accept_deadline = config.accept_deadline;
+    settings.deliveries_max = config.deliveries_max;
+    settings.payload_bytes_max = config.payload_bytes_max;
+    settings
+}
+
+/// What a configuration declares, as the engine takes it.
+fn by_tenant(declared: &[Declared]) -> Vec<FileDestinations> {
+    let mut tenants: BTreeMap<&str, FileDestinations> = BTreeMap::new();
+    for one in declared {
+        let of = tenants.entry(&one.tenant).or_default();
+        match &one.spec {
+            Spec::Source(source) => of.sources.push(source.clone()),
+            Spec::Endpoint(endpoint) => of.endpoints.push(endpoint.clone()),
+            Spec::Queue(queue) => of.queues.push(queue.clone()),
+        }
+    }
+    let named = |(tenant, of): (&str, FileDestinations)| FileDestinations { tenant: tenant.to_owned(), ..of };
+    tenants.into_iter().map(named).collect()
+}
+
+/// Makes the first admin key of a new store, or takes the given one. The key is returned only if it was made here.
+///
+/// A given key is stored at every start, so that it also opens a store whose key was lost; one that was revoked stays
+/// revoked.
+async fn first_key(engine: &Engine, config: &Config) -> anyhow::Result<Option<SecretString>> {
+    let tenant = engine.ensure_tenant(TENANT_DEFAULT).await?;
+    if let Some(given) = &config.bootstrap_key {
+        let key = given.expose_secret();
+        anyhow::ensure!(
+            is_api_key(key),
+            "{BOOTSTRAP_VARIABLE} is no API key: give phk_ and 43 characters of base64url; make one with\n  \
+             echo \"phk_$(openssl rand -base64 32 | tr '+/' '-_' | tr -d =)\""
+        );
+        engine.store_api_key(tenant, ADMIN_KEY_NAME, "admin", key).await?;
+        return Ok(None);
+    }
+    if !engine.store().api_keys().await?.is_empty() {
+        return Ok(None);
+    }
+    let key = new_api_key()?;
+    engine.store_api_key(tenant, ADMIN_KEY_NAME, "admin", &key).await?;
+    Ok(Some(key.into()))
+}
+
+/// The steady clock of `adapters`, as the store and the engine take it.
+struct SteadyClock(SystemClock);
+
+impl posthaste_store::Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.now_ms())
+    }
+}
+
+impl ports::Clock for SteadyClock {
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
+        let wait = Duration::from_millis(at.since(Timestamp(self.0.now_ms())).0);
+        Box::pin(tokio::time::sleep(wait))
+    }
+}

@@ -1,0 +1,124 @@
+//! Accepting messages and making their jobs.
+
+use posthaste_core::{MessageId, MessageKey, Share, TenantId, Timestamp, limits};
+
+use super::tables::{FanOut, Message, Tables};
+use crate::{
+    Acceptance, AcceptedMessage, FanOutStep, KeyKind, NewMessage, Stage, Target,
+    accepting::{self, Birth},
+};
+
+impl Tables {
+    pub(super) fn accept(&mut self, new: NewMessage, now: Timestamp) -> Acceptance {
+        let Some((by, found)) = self.find_known(&new) else {
+            return self.accept_new(new, now);
+        };
+        if found == new.id {
+            return Acceptance::New(self.accepted(new.tenant, found));
+        }
+        let known = &self.messages[&(new.tenant, found)];
+        if known.given.key == new.key
+            && let Some(field) = known.given.fingerprint.difference(&new.fingerprint)
+        {
+            return Acceptance::KeyReused { field, message: found };
+        }
+        self.count_duplicate(&new, found, (by.0, &by.1), now);
+        Acceptance::Duplicate(self.accepted(new.tenant, found))
+    }
+
+    /// The first of the message's names that is known, in its own words, and the message that has it.
+    fn find_known(&self, new: &NewMessage) -> Option<((KeyKind, MessageKey), MessageId)> {
+        accepting::names(new).into_iter().find_map(|(kind, key)| {
+            let found = self.names.get(&(new.tenant, key.clone()))?;
+            Some(((kind, key.clone()), *found))
+        })
+    }
+
+    fn accept_new(&mut self, mut new: NewMessage, now: Timestamp) -> Acceptance {
+        let (tenant, id) = (new.tenant, new.id);
+        let names = accepting::names(&new).into_iter();
+        let others = names.skip(1).map(|(kind, key)| (key.clone(), kind)).collect();
+        let targets = accepting::distinct(std::mem::take(&mut new.targets));
+        let due_at = accepting::due_at(new.due, now);
+        let seq = self.messages.len() as u64;
+        let jobs_total = targets.len();
+        let message = Message { seq, accepted_at: now, jobs_total, duplicates: 0, others, given: new };
+        for key in message.others.keys().chain([&message.given.key]) {
+            self.names.insert((tenant, key.clone()), id);
+        }
+        let taken = self.messages.insert((tenant, id), message);
+        assert!(taken.is_none(), "{id} names two messages");
+        if targets.len() > limits::FANOUT_INLINE_MAX {
+            self.fanouts.insert(seq, FanOut { tenant, message: id, due_at, targets, made: 0 });
+        } else {
+            let birth = Birth { tenant, message: id, due_at, now, share: Share::Fresh };
+            for target in targets {
+                self.make_job(birth, target);
+            }
+        }
+        Acceptance::New(self.accepted(tenant, id))
+    }
+
+    fn count_duplicate(
+        &mut self,
+        new: &NewMessage,
+        found: MessageId,
+        (kind, key): (KeyKind, &MessageKey),
+        now: Timestamp,
+    ) {
+        let tenant = new.tenant;
+        if self.noted(tenant, found, None, Stage::Duplicate) < limits::DUPLICATES_RECORDED_MAX as usize {
+            self.note(accepting::duplicate_entry(new, found, (kind, key), now));
+        }
+        let message = self.messages.get_mut(&(tenant, found)).expect("names mean messages that exist");
+        message.duplicates += 1;
+        let mut free = accepting::names(new);
+        free.retain(|(_, key)| !self.names.contains_key(&(tenant, (*key).clone())));
+        for (kind, key) in accepting::names_to_add(free, message.others.len()) {
+            self.names.insert((tenant, key.clone()), found);
+            message.others.insert(key.clone(), kind);
+        }
+    }
+
+    fn make_job(&mut self, birth: Birth, target: Target) {
+        let held_ms = self.held_ms(birth.tenant, target.lane);
+        let job = accepting::job_of(birth, target.lane, target.kind, held_ms);
+        self.insert_job(&job, target);
+    }
+
+    fn accepted(&self, tenant: TenantId, id: MessageId) -> AcceptedMessage {
+        let message = &self.messages[&(tenant, id)];
+        AcceptedMessage {
+            id,
+            key: message.given.key.clone(),
+            accepted_at: message.accepted_at,
+            jobs_total: message.jobs_total,
+            fanout_running: self.fanouts.contains_key(&message.seq),
+            jobs: self.briefs(tenant, id),
+        }
+    }
+
+    pub(super) fn fan_out(&mut self, jobs_max: usize, now: Timestamp) -> FanOutStep {
+        let mut lanes = std::collections::BTreeSet::new();
+        let mut jobs = 0;
+        while jobs < jobs_max
+            && let Some((seq, mut fan_out)) = self.fanouts.pop_first()
+        {
+            let (tenant, message) = (fan_out.tenant, fan_out.message);
+            let share = accepting::fan_out_share(self.messages[&(tenant, message)].accepted_at, now);
+            let birth = Birth { tenant, message, due_at: fan_out.due_at, now, share };
+            let left = &fan_out.targets[fan_out.made..];
+            for target in left.iter().take(jobs_max - jobs).cloned().collect::<Vec<_>>() {
+                lanes.insert((tenant, target.lane));
+                self.make_job(birth, target);
+                jobs += 1;
+                fan_out.made += 1;
+            }
+            if fan_out.made < fan_out.targets.len() {
+                self.fanouts.insert(seq, fan_out);
+            }
+        }
+        let heads = lanes.into_iter().filter_map(|(tenant, lane)| self.head(tenant, lane)).collect();
+        FanOutStep { jobs, heads, more: !self.fanouts.is_empty() }
+    }
+}

@@ -1,0 +1,121 @@
+//! One step of one job: gather the facts, ask the core, write what it decided.
+
+use posthaste_core::{
+    Answer, AttemptRecord, EffectSpan, Entry, Facts, Job, JobId, LaneId, Refusal, RowWrite, TenantId,
+    Timestamp, Verdict, transition,
+};
+
+use super::tables::{EPOCH, Tables};
+use crate::{
+    Applied, AppliedOutcome, AttemptView, Change, JobCommand, Stage,
+    step::{self, STALE_REPORTS_RECORDED_MAX},
+};
+
+impl Tables {
+    pub(super) fn apply(&mut self, command: &JobCommand, now: Timestamp) -> Applied {
+        let outcome = match self.jobs.get(&(command.tenant, command.job)).map(super::tables::JobEntry::job) {
+            None => AppliedOutcome::Missing,
+            Some(Err(corrupt)) => AppliedOutcome::Corrupt(corrupt),
+            Some(Ok(job)) => {
+                if let Some(until) = command.hold_lane_until {
+                    self.hold(job.tenant, job.lane, until);
+                }
+                let (reply, change) = self.decide(&job, command, now);
+                AppliedOutcome::Decided { reply, change: change.map(Box::new) }
+            }
+        };
+        Applied { job: command.job, outcome }
+    }
+
+    fn hold(&mut self, tenant: TenantId, lane: LaneId, until: Timestamp) {
+        if let Some(lane) = self.lanes.get_mut(&(tenant, lane)) {
+            lane.not_before = lane.not_before.max(until);
+        }
+    }
+
+    /// Asks the core, and writes what it decided with what that leaves in custody.
+    pub(super) fn decide(
+        &mut self,
+        job: &Job,
+        command: &JobCommand,
+        now: Timestamp,
+    ) -> (Result<Answer, Refusal>, Option<Change>) {
+        let facts = self.facts(job, command);
+        let verdict = transition(job, &facts, &command.command, &command.policy, now);
+        let (message, accepted) = self.message_of(job.tenant, job.id);
+        let (key, accepted_at) = (accepted.given.key.clone(), accepted.accepted_at);
+        if let Some(entry) = step::custody_of(job, message, command, &verdict, now)
+            && (entry.stage != Stage::StaleReport
+                || self.noted(job.tenant, message, Some(job.id), Stage::StaleReport)
+                    < STALE_REPORTS_RECORDED_MAX)
+        {
+            self.note(entry);
+        }
+        match verdict {
+            Verdict::Recorded(answer) => (Ok(answer), None),
+            Verdict::Refused(refusal) => (Err(refusal), None),
+            Verdict::Write(decision) => {
+                let (from, command, nature) = (decision.from(), decision.command(), decision.nature());
+                let (after, row, reply) = decision.into_parts();
+                self.write_job(job, &after);
+                let ended = row.and_then(|row| self.write_attempt(job.tenant, job.id, row));
+                (reply, Some(Change { from, command, nature, job: after, ended, key, accepted_at }))
+            }
+        }
+    }
+
+    fn facts(&self, job: &Job, command: &JobCommand) -> Facts {
+        let needs = step::needs(job, &command.command);
+        let own = needs.own.and_then(|attempt| self.attempts.get(&(job.tenant, job.id, attempt)));
+        let span = if needs.span {
+            EffectSpan::over(self.attempts_of(job.tenant, job.id).map(|view| record_of(view).effect()))
+        } else {
+            EffectSpan::NONE
+        };
+        Facts {
+            epoch: EPOCH,
+            own: own.map(record_of),
+            entry: Entry::Unknown,
+            span,
+            lane_held_ms: self.held_ms(job.tenant, job.lane),
+        }
+    }
+
+    /// Writes the attempt's row, or beside it; gives the row if it is new.
+    fn write_attempt(
+        &mut self,
+        tenant: TenantId,
+        job: JobId,
+        row: RowWrite,
+    ) -> Option<Box<posthaste_core::AttemptEnd>> {
+        match row {
+            RowWrite::End { row, commit_heard_at } => {
+                let view = AttemptView { end: (*row).clone(), late: None, commit_heard_at };
+                let taken = self.attempts.insert((tenant, job, row.attempt), view);
+                assert!(taken.is_none(), "attempt {} of {job} ended twice", row.attempt.get());
+                Some(row)
+            }
+            RowWrite::Late { report, commit_heard_at } => {
+                let view = self
+                    .attempts
+                    .get_mut(&(tenant, job, report.attempt))
+                    .expect("a late report follows an end");
+                assert!(view.late.is_none(), "a late report is written once");
+                view.commit_heard_at = view.commit_heard_at.or(commit_heard_at);
+                view.late = Some(*report);
+                None
+            }
+            RowWrite::Heard { attempt, at } => {
+                let view =
+                    self.attempts.get_mut(&(tenant, job, attempt)).expect("what is heard follows an end");
+                view.commit_heard_at = view.commit_heard_at.or(Some(at));
+                None
+            }
+        }
+    }
+}
+
+/// What an attempt's row tells a decision.
+fn record_of(view: &AttemptView) -> AttemptRecord {
+    AttemptRecord::of(&view.end, view.late.as_ref(), view.commit_heard_at)
+}

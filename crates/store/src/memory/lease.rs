@@ -1,0 +1,86 @@
+//! Leasing: which due jobs of a lane are taken.
+
+use posthaste_core::{Answer, Command, JobId, Share, Timestamp, limits, share_out};
+
+use super::tables::Tables;
+use crate::{JobCommand, LeaseGrant, LeaseRequest, LeasedJob, MessageBody};
+
+impl Tables {
+    pub(super) fn lease(&mut self, request: &LeaseRequest, now: Timestamp) -> LeaseGrant {
+        let mut grant = LeaseGrant { jobs: Vec::new(), settled: Vec::new(), next_due: None };
+        let mut bytes = 0_usize;
+        for id in self.candidates(request, now) {
+            let payload = self.message_of(request.tenant, id).1.given.payload.len();
+            let more = bytes.saturating_add(payload);
+            if !grant.jobs.is_empty() && more > request.bytes_max {
+                break;
+            }
+            let leased = grant.jobs.len();
+            self.lease_one(request, id, &mut grant, now);
+            if grant.jobs.len() > leased {
+                bytes = more;
+            }
+        }
+        grant.next_due = self.head(request.tenant, request.lane).map(|head| head.due_at);
+        grant
+    }
+
+    /// The jobs to try, in the order of the answer.
+    fn candidates(&self, request: &LeaseRequest, now: Timestamp) -> Vec<JobId> {
+        let (tenant, lane) = (request.tenant, request.lane);
+        if self.lanes.get(&(tenant, lane)).is_none_or(|lane| now < lane.not_before) {
+            return Vec::new();
+        }
+        let limit = request.limit.min(limits::CONSUME_MAX);
+        let due_of = |share| -> Vec<JobId> {
+            let due = self.waiting_of(tenant, lane, share).take_while(|(due_at, _)| *due_at <= now);
+            due.map(|(_, job)| job).take(limit).collect()
+        };
+        let due = [Share::Fresh, Share::Retry, Share::Bulk].map(due_of);
+        let taken = share_out(limit, [due[0].len(), due[1].len(), due[2].len()]);
+        due.into_iter().zip(taken).flat_map(|(due, taken)| due.into_iter().take(taken)).collect()
+    }
+
+    fn lease_one(&mut self, request: &LeaseRequest, id: JobId, grant: &mut LeaseGrant, now: Timestamp) {
+        // A corrupt job is left alone: one bad row never stops the others.
+        let Ok(job) = self.jobs[&(request.tenant, id)].job() else { return };
+        let command = JobCommand {
+            tenant: request.tenant,
+            job: id,
+            command: Command::Lease {
+                worker: request.worker.clone(),
+                lease_for: request.lease_for,
+                deadline_after: request.deadline_after,
+                starts: request.starts,
+            },
+            policy: request.policy.clone(),
+            hold_lane_until: None,
+            actor: None,
+        };
+        match self.decide(&job, &command, now) {
+            (Ok(Answer::Leased { fence, path }), Some(change)) => {
+                let wire_id = self.jobs[&(request.tenant, id)].wire_id.clone();
+                let message = self.body_of(request.tenant, id);
+                grant.jobs.push(LeasedJob { job: change.job, fence, path, wire_id, message });
+            }
+            (Ok(_), Some(change)) => grant.settled.push(change),
+            (Ok(_) | Err(_), _) => {}
+        }
+    }
+
+    fn body_of(&self, tenant: posthaste_core::TenantId, job: JobId) -> MessageBody {
+        let (id, message) = self.message_of(tenant, job);
+        let given = &message.given;
+        MessageBody {
+            id,
+            key: given.key.clone(),
+            event_type: given.event_type.clone(),
+            content_type: given.content_type.clone(),
+            metadata: given.metadata.clone(),
+            traceparent: given.traceparent.clone(),
+            correlation_id: given.correlation_id.clone(),
+            payload_ref: given.payload_ref.clone(),
+            payload: given.payload.clone(),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! In memory: the reference for tests and simulation. Simple, obviously right, and gone with the process.
+//!
+//! Everything stands in ordered maps behind one lock, which no future holds while it waits. The rules are the core's
+//! and those shared by all stores; nothing here decides.
+
+mod accept;
+mod apply;
+mod configure;
+mod lease;
+mod read;
+mod tables;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use posthaste_core::{JobId, MessageId, TenantId, Timestamp};
+
+use self::tables::{EPOCH, Tables};
+use crate::{
+    Acceptance, ApiKeyRow, Applied, BoxFuture, Clock, Configure, Configured, CustodyEntry, DestinationRow,
+    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName,
+    MessageView, NewMessage, Reads, StateCount, Store, StoreError, StoreStatus,
+};
+
+/// A store that forgets everything with the process.
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    tables: Mutex<Tables>,
+}
+
+impl MemoryStore {
+    /// An empty store that takes its time from `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, tables: Mutex::new(Tables::default()) }
+    }
+
+    /// A future that does `work` in one go when it is polled first: dropped before, it has done nothing.
+    fn at_once<'a, T>(
+        &'a self,
+        work: impl FnOnce(&mut Tables, Timestamp) -> T + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        Box::pin(async move {
+            let mut tables = self.tables.lock();
+            // Read under the lock, so that time and order agree.
+            let now = self.clock.now();
+            Ok(work(&mut tables, now))
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Result<Vec<Acceptance>, StoreError>> {
+        self.at_once(move |tables, now| {
+            messages.into_iter().map(|message| tables.accept(message, now)).collect()
+        })
+    }
+
+    fn apply(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
+        self.at_once(move |tables, now| commands.iter().map(|command| tables.apply(command, now)).collect())
+    }
+
+    fn lease(&self, requests: Vec<LeaseRequest>) -> BoxFuture<'_, Result<Vec<LeaseGrant>, StoreError>> {
+        self.at_once(move |tables, now| requests.iter().map(|request| tables.lease(request, now)).collect())
+    }
+
+    fn fan_out(&self, jobs_max: usize) -> BoxFuture<'_, Result<FanOutStep, StoreError>> {
+        self.at_once(move |tables, now| tables.fan_out(jobs_max, now))
+    }
+
+    fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
+        self.at_once(move |tables, now| {
+            changes.into_iter().map(|change| tables.configure(change, now)).collect()
+        })
+    }
+
+    fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.at_once(move |tables, _| entries.into_iter().for_each(|entry| tables.note(entry)))
+    }
+}
+
+impl Reads for MemoryStore {
+    fn status(&self) -> BoxFuture<'_, Result<StoreStatus, StoreError>> {
+        self.at_once(|_, now| StoreStatus { epoch: EPOCH, now, waiting: 0 })
+    }
+
+    fn message(
+        &self,
+        tenant: TenantId,
+        name: MessageName,
+    ) -> BoxFuture<'_, Result<Option<MessageView>, StoreError>> {
+        self.at_once(move |tables, _| tables.message_view(tenant, &name))
+    }
+
+    fn payload(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Option<(Bytes, Option<Box<str>>)>, StoreError>> {
+        self.at_once(move |tables, _| tables.payload(tenant, message))
+    }
+
+    fn job(&self, tenant: TenantId, job: JobId) -> BoxFuture<'_, Result<Option<JobView>, StoreError>> {
+        self.at_once(move |tables, _| tables.job_view(tenant, job))
+    }
+
+    fn jobs(&self, tenant: TenantId, filter: JobFilter) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+        self.at_once(move |tables, _| tables.job_list(tenant, &filter))
+    }
+
+    fn message_jobs(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+        self.at_once(move |tables, _| tables.message_jobs(tenant, message, limit))
+    }
+
+    fn custody(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Vec<CustodyEntry>, StoreError>> {
+        self.at_once(move |tables, _| tables.custody_of_message(tenant, message))
+    }
+
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Box<str>)>, StoreError>> {
+        self.at_once(|tables, _| tables.tenants())
+    }
+
+    fn destinations(&self) -> BoxFuture<'_, Result<Vec<DestinationRow>, StoreError>> {
+        self.at_once(|tables, _| tables.destinations())
+    }
+
+    fn api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRow>, StoreError>> {
+        self.at_once(|tables, _| tables.api_keys())
+    }
+
+    fn heads(&self) -> BoxFuture<'_, Result<Vec<LaneHead>, StoreError>> {
+        self.at_once(|tables, _| tables.heads())
+    }
+
+    fn expired(
+        &self,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<(Vec<(TenantId, JobId)>, Option<Timestamp>), StoreError>> {
+        self.at_once(move |tables, now| tables.expired(limit, now))
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>> {
+        self.at_once(|tables, _| tables.counts())
+    }
+
+    fn briefs(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
+        self.at_once(move |tables, _| tables.briefs(tenant, message))
+    }
+}

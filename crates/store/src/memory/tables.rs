@@ -1,0 +1,185 @@
+//! The rows, and the few ways in which they are found and written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use posthaste_core::{
+    ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, Job, JobId, JobRow, LaneId, LeaseRow, MessageId,
+    MessageKey, NextStep, Share, State, TenantId, Timestamp,
+};
+
+use crate::{
+    ApiKeyRow, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, NewMessage, Stage, Target, step,
+};
+
+/// The epoch of every store in memory: it can't go back in time.
+pub(super) const EPOCH: Epoch = Epoch(1);
+
+/// Everything that is stored. Tenants come first in every key.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) tenants: BTreeMap<TenantId, Box<str>>,
+    pub(super) lanes: BTreeMap<(TenantId, LaneId), Lane>,
+    pub(super) destinations: BTreeMap<(TenantId, DestinationId), DestinationRow>,
+    pub(super) api_keys: BTreeMap<(TenantId, ApiKeyId), ApiKeyRow>,
+    /// Every name of every message.
+    pub(super) names: BTreeMap<(TenantId, MessageKey), MessageId>,
+    pub(super) messages: BTreeMap<(TenantId, MessageId), Message>,
+    /// In the order of acceptance.
+    pub(super) fanouts: BTreeMap<u64, FanOut>,
+    /// Written by [`Tables::write_job`] only.
+    pub(super) jobs: BTreeMap<(TenantId, JobId), JobEntry>,
+    /// What waits for an attempt.
+    pub(super) waiting: BTreeSet<(TenantId, LaneId, Share, Timestamp, JobId)>,
+    /// What is leased, by the end of the lease.
+    pub(super) leased: BTreeSet<(Timestamp, TenantId, JobId)>,
+    pub(super) attempts: BTreeMap<(TenantId, JobId, Attempt), AttemptView>,
+    pub(super) custody: BTreeMap<(TenantId, MessageId), Vec<CustodyEntry>>,
+}
+
+/// A lane outlives its destination.
+pub(super) struct Lane {
+    pub(super) destination: DestinationId,
+    pub(super) not_before: Timestamp,
+    pub(super) held_ms: u64,
+}
+
+/// A message as it was accepted, without its targets.
+pub(super) struct Message {
+    /// Counts acceptances.
+    pub(super) seq: u64,
+    pub(super) accepted_at: Timestamp,
+    pub(super) jobs_total: usize,
+    pub(super) duplicates: u64,
+    /// Its names beside the business key.
+    pub(super) others: BTreeMap<MessageKey, KeyKind>,
+    pub(super) given: NewMessage,
+}
+
+/// Jobs that are still to be made.
+pub(super) struct FanOut {
+    pub(super) tenant: TenantId,
+    pub(super) message: MessageId,
+    pub(super) due_at: Timestamp,
+    pub(super) targets: Vec<Target>,
+    pub(super) made: usize,
+}
+
+/// A job's rows, and what no decision reads.
+pub(super) struct JobEntry {
+    pub(super) row: JobRow,
+    pub(super) lease: Option<LeaseRow>,
+    pub(super) wire_id: Option<Box<str>>,
+    pub(super) owner: Option<Box<str>>,
+}
+
+impl JobEntry {
+    pub(super) fn job(&self) -> Result<Job, CorruptRow> {
+        Job::from_rows(self.row.clone(), self.lease.clone())
+    }
+}
+
+impl Tables {
+    /// Inserts the job of `target`.
+    pub(super) fn insert_job(&mut self, job: &Job, target: Target) {
+        let (row, lease) = job.to_rows();
+        let entry = JobEntry { row, lease, wire_id: target.wire_id, owner: target.owner };
+        let taken = self.jobs.insert((job.tenant, job.id), entry);
+        assert!(taken.is_none(), "{} was made twice", job.id);
+        self.index(job);
+    }
+
+    /// Writes what the core decided over the rows of `before`.
+    pub(super) fn write_job(&mut self, before: &Job, after: &Job) {
+        self.unindex(before);
+        let entry = self.jobs.get_mut(&(after.tenant, after.id)).expect("the job was read under this lock");
+        (entry.row, entry.lease) = after.to_rows();
+        self.index(after);
+    }
+
+    fn index(&mut self, job: &Job) {
+        if let Some(due_at) = waits_since(job) {
+            self.waiting.insert((job.tenant, job.lane, job.share, due_at, job.id));
+        }
+        if let State::Leased(lease) = &job.state {
+            self.leased.insert((lease.expires_at, job.tenant, job.id));
+        }
+    }
+
+    fn unindex(&mut self, job: &Job) {
+        if let Some(due_at) = waits_since(job) {
+            self.waiting.remove(&(job.tenant, job.lane, job.share, due_at, job.id));
+        }
+        if let State::Leased(lease) = &job.state {
+            self.leased.remove(&(lease.expires_at, job.tenant, job.id));
+        }
+    }
+
+    /// The message that the job belongs to.
+    pub(super) fn message_of(&self, tenant: TenantId, job: JobId) -> (MessageId, &Message) {
+        let (first, last) = (MessageId(job.0 & !0xFFFF_FFFF), MessageId(job.0 | 0xFFFF_FFFF));
+        let ((_, id), message) = self
+            .messages
+            .range((tenant, first)..=(tenant, last))
+            .next()
+            .expect("a job is made of its message");
+        assert!(step::is_job_of(*id, job), "the range is that of the job's message");
+        (*id, message)
+    }
+
+    /// The total of held time of a lane, in milliseconds.
+    pub(super) fn held_ms(&self, tenant: TenantId, lane: LaneId) -> u64 {
+        self.lanes.get(&(tenant, lane)).map_or(0, |lane| lane.held_ms)
+    }
+
+    /// When the lane's next job is due, held times included.
+    pub(super) fn head(&self, tenant: TenantId, lane: LaneId) -> Option<LaneHead> {
+        let due_at = self.waiting_in(tenant, lane).map(|(due_at, _)| due_at).min()?;
+        let not_before = self.lanes.get(&(tenant, lane)).map_or(due_at, |lane| lane.not_before);
+        Some(LaneHead { tenant, lane, due_at: due_at.max(not_before) })
+    }
+
+    fn waiting_in(&self, tenant: TenantId, lane: LaneId) -> impl Iterator<Item = (Timestamp, JobId)> {
+        // The first of each share is the oldest of it.
+        Share::ALL.iter().filter_map(move |share| self.waiting_of(tenant, lane, *share).next())
+    }
+
+    /// The jobs of one share that wait for an attempt, oldest due time first.
+    pub(super) fn waiting_of(
+        &self,
+        tenant: TenantId,
+        lane: LaneId,
+        share: Share,
+    ) -> impl Iterator<Item = (Timestamp, JobId)> {
+        let first = (tenant, lane, share, Timestamp(i64::MIN), JobId(u128::MIN));
+        let last = (tenant, lane, share, Timestamp(i64::MAX), JobId(u128::MAX));
+        self.waiting.range(first..=last).map(|(.., due_at, job)| (*due_at, *job))
+    }
+
+    pub(super) fn note(&mut self, entry: CustodyEntry) {
+        self.custody.entry((entry.tenant, entry.message)).or_default().push(entry);
+    }
+
+    /// How many entries of `stage` the message, or its `job`, has.
+    pub(super) fn noted(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+        job: Option<JobId>,
+        stage: Stage,
+    ) -> usize {
+        let entries = self.custody.get(&(tenant, message)).map_or(&[][..], Vec::as_slice);
+        entries.iter().filter(|entry| entry.job == job && entry.stage == stage).count()
+    }
+}
+
+/// Since when, or from when, the job waits for an attempt, if it does. A job that waits for a look-up does not.
+fn waits_since(job: &Job) -> Option<Timestamp> {
+    match &job.state {
+        State::Scheduled { due_at } | State::Retryable { due_at, next: NextStep::Attempt } => Some(*due_at),
+        State::Retryable { next: NextStep::LookUp, .. }
+        | State::Leased(_)
+        | State::Committed { .. }
+        | State::DeadLettered { .. }
+        | State::Cancelled { .. } => None,
+    }
+}

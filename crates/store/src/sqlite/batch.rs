@@ -1,0 +1,184 @@
+//! Group commit: one transaction, one sync, for everything that waited.
+//!
+//! No answer leaves before the commit that it rests on, refusals and duplicates included.
+
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use posthaste_core::DurationMs;
+
+use super::{
+    fault::{Fault, PanicText, Reach},
+    session::Session,
+    work::Work,
+};
+use crate::StoreError;
+
+/// Why the connection must be opened again.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// SQLite, or what is below it.
+    Fault(Fault),
+    /// An operation panicked; what else waited is to be done again.
+    Panicked,
+}
+
+/// What a batch came to before its commit.
+enum Stop {
+    Broken(Fault),
+    /// The last operation that ran failed alone: again, each by itself.
+    OneByOne,
+    /// The operation with this index panicked.
+    Panicked(usize),
+}
+
+/// A place where a test may end the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CrashPoint {
+    BeforeCommit,
+    AfterCommit,
+}
+
+/// Runs and commits what waits, for `work_max` at most, and answers it. The rest stays in `waiting`.
+pub(super) fn run(
+    session: &mut Session<'_>,
+    waiting: &mut VecDeque<Box<dyn Work>>,
+    work_max: DurationMs,
+) -> Result<(), Broken> {
+    let mut batch = Vec::with_capacity(waiting.len());
+    let stop = match together(session, waiting, &mut batch, work_max) {
+        Ok(()) => return commit(session, batch, Vec::new()),
+        Err(stop) => stop,
+    };
+    let mut failed = Vec::new();
+    let stop = match stop {
+        Stop::OneByOne => match one_by_one(session, &mut batch, &mut failed) {
+            Ok(()) => return commit(session, batch, failed),
+            Err(stop) => stop,
+        },
+        Stop::Broken(_) | Stop::Panicked(_) => stop,
+    };
+    match stop {
+        Stop::Panicked(index) => {
+            let culprit = batch.remove(index);
+            culprit.refuse(StoreError::unavailable("the operation panicked"));
+            batch.into_iter().rev().for_each(|work| waiting.push_front(work));
+            Err(Broken::Panicked)
+        }
+        Stop::Broken(fault) => Err(refuse_all(batch, fault, Fault::of_batch)),
+        Stop::OneByOne => {
+            Err(refuse_all(batch, Fault::Invariant("a batch could not be separated"), Fault::of_batch))
+        }
+    }
+}
+
+/// The common case: all in one go, without the cost of savepoints.
+fn together(
+    session: &mut Session<'_>,
+    waiting: &mut VecDeque<Box<dyn Work>>,
+    batch: &mut Vec<Box<dyn Work>>,
+    work_max: DurationMs,
+) -> Result<(), Stop> {
+    session.sql.begin.execute([]).map_err(|error| Stop::Broken(error.into()))?;
+    let until = session.tick().after(work_max);
+    while let Some(work) = waiting.pop_front() {
+        if work.is_abandoned() {
+            continue;
+        }
+        batch.push(work);
+        let index = batch.len() - 1;
+        session.tick();
+        match guarded(&mut batch[index], session) {
+            Some(Ok(())) => session.counts.keep(),
+            Some(Err(fault)) => {
+                return match fault.reach() {
+                    Reach::Operation => {
+                        session.forget();
+                        session.sql.rollback.execute([]).map_err(|error| Stop::Broken(error.into()))?;
+                        Err(Stop::OneByOne)
+                    }
+                    Reach::Connection => Err(Stop::Broken(fault)),
+                };
+            }
+            None => return Err(Stop::Panicked(index)),
+        }
+        if session.now >= until {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Again, each within a savepoint, so that only the culprits fail.
+fn one_by_one(
+    session: &mut Session<'_>,
+    batch: &mut [Box<dyn Work>],
+    failed: &mut Vec<(usize, Fault)>,
+) -> Result<(), Stop> {
+    let broken = |error: rusqlite::Error| Stop::Broken(error.into());
+    session.sql.begin.execute([]).map_err(broken)?;
+    for (index, work) in batch.iter_mut().enumerate() {
+        session.tick();
+        session.sql.savepoint.execute([]).map_err(broken)?;
+        match guarded(work, session) {
+            Some(Ok(())) => session.counts.keep(),
+            Some(Err(fault)) if fault.reach() == Reach::Operation => {
+                session.sql.savepoint_rollback.execute([]).map_err(broken)?;
+                session.forget_operation();
+                tracing::error!(%fault, "an operation failed alone");
+                failed.push((index, fault));
+            }
+            Some(Err(fault)) => return Err(Stop::Broken(fault)),
+            None => return Err(Stop::Panicked(index)),
+        }
+        session.sql.savepoint_release.execute([]).map_err(broken)?;
+    }
+    Ok(())
+}
+
+/// `None` if it panicked.
+fn guarded(work: &mut Box<dyn Work>, session: &mut Session<'_>) -> Option<Result<(), Fault>> {
+    // The session is thrown away after a panic, and the operation is refused.
+    match catch_unwind(AssertUnwindSafe(|| work.run(session))) {
+        Ok(result) => Some(result),
+        Err(panic) => {
+            tracing::error!(panic = %PanicText(&*panic), "an operation panicked");
+            None
+        }
+    }
+}
+
+/// Commits, then answers: `failed` alone is refused, by index.
+fn commit(
+    session: &mut Session<'_>,
+    batch: Vec<Box<dyn Work>>,
+    failed: Vec<(usize, Fault)>,
+) -> Result<(), Broken> {
+    if let Err(error) = session.counts.flush(&mut session.sql.counts_add) {
+        return Err(refuse_all(batch, error.into(), Fault::of_batch));
+    }
+    reached(CrashPoint::BeforeCommit);
+    if let Err(error) = session.sql.commit.execute([]) {
+        return Err(refuse_all(batch, error.into(), Fault::of_commit));
+    }
+    assert!(session.conn.is_autocommit(), "a commit that succeeded left its transaction open");
+    reached(CrashPoint::AfterCommit);
+    let mut failed = failed.into_iter().peekable();
+    for (index, work) in batch.into_iter().enumerate() {
+        match failed.next_if(|(culprit, _)| *culprit == index) {
+            Some((_, fault)) => work.refuse(fault.of_operation()),
+            None => work.answer(),
+        }
+    }
+    Ok(())
+}
+
+fn refuse_all(batch: Vec<Box<dyn Work>>, fault: Fault, error: fn(Fault) -> StoreError) -> Broken {
+    batch.into_iter().for_each(|work| work.refuse(error(fault.clone())));
+    Broken::Fault(fault)
+}
+
+/// Nothing yet: a feature for crash tests hangs in here.
+fn reached(_point: CrashPoint) {}

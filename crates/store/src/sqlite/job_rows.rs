@@ -1,0 +1,294 @@
+//! A job's rows to and from SQL. What the columns mean stands in [`posthaste_core::JobRow`].
+
+use posthaste_core::{
+    Cause, CorruptRow, Evidence, Job, JobId, JobRow, Kind, LeaseRow, MessageId, MessageKey, NextStep, Share,
+    StateName, TenantId, Timestamp,
+};
+use rusqlite::{Row, Statement, params};
+
+use super::{
+    cells::{Cells, signed},
+    fault::Fault,
+    session::Session,
+};
+
+/// Columns of a job before its message's.
+const JOB_COLUMNS: usize = 26;
+
+/// A job with what stands beside it.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) job: Job,
+    pub(super) extra: Extra,
+    pub(super) message: MessageId,
+    pub(super) key: MessageKey,
+    pub(super) accepted_at: Timestamp,
+}
+
+/// What a job's row holds and no decision reads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Extra {
+    pub(super) wire_id: Option<Box<str>>,
+    pub(super) owner: Option<Box<str>>,
+}
+
+/// The bounds of the one message that a job belongs to, and of a message's jobs: ids that share the first 96 bits.
+pub(super) fn family(id: u128) -> ([u8; 16], [u8; 16]) {
+    let (first, last) = MessageId(id).job_range();
+    (first.0.to_be_bytes(), last.0.to_be_bytes())
+}
+
+/// The job, wherever it lives.
+pub(super) fn load(
+    live: &mut Statement<'_>,
+    done: &mut Statement<'_>,
+    tenant: TenantId,
+    id: JobId,
+) -> Result<Option<Result<Stored, CorruptRow>>, Fault> {
+    match load_from(live, tenant, id)? {
+        None => load_from(done, tenant, id),
+        found => Ok(found),
+    }
+}
+
+fn load_from(
+    statement: &mut Statement<'_>,
+    tenant: TenantId,
+    id: JobId,
+) -> Result<Option<Result<Stored, CorruptRow>>, Fault> {
+    let (first, last) = family(id.0);
+    let mut rows = statement.query(params![tenant.0, id.0.to_be_bytes(), first, last])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(stored(row, tenant, id)))
+}
+
+fn stored(row: &Row<'_>, tenant: TenantId, id: JobId) -> Result<Stored, CorruptRow> {
+    let (job_row, extra) = job_row(row, tenant, id)?;
+    let mut cells = Cells::from(row, id.0, JOB_COLUMNS);
+    let Some(message) = cells.maybe_id()? else {
+        return Err(CorruptRow { id: id.0, what: "its message is missing" });
+    };
+    let key = cells.key()?;
+    let accepted_at = cells.at()?;
+    let job = Job::from_rows(job_row, lease_row(&mut cells)?)?;
+    Ok(Stored { job, extra, message: MessageId(message), key, accepted_at })
+}
+
+/// The first columns of every statement that loads jobs.
+pub(super) fn job_row(row: &Row<'_>, tenant: TenantId, id: JobId) -> Result<(JobRow, Extra), CorruptRow> {
+    let mut cells = Cells::of(row, id.0);
+    let row = JobRow {
+        tenant: tenant.0,
+        id: id.0,
+        kind: cells.word(Kind::parse)?,
+        state: cells.word(StateName::parse)?,
+        share: cells.word(Share::parse)?,
+        due_at: cells.maybe_int()?,
+        next_step: cells.maybe_word(NextStep::parse)?,
+        settled_at: cells.maybe_int()?,
+        cause: cells.maybe_word(Cause::parse)?,
+        evidence: cells.maybe_word(Evidence::parse)?,
+        attempt: cells.int()?,
+        failed_before: cells.flag()?,
+        created_at: cells.int()?,
+        scheduled_at: cells.int()?,
+        started_at: cells.maybe_int()?,
+        failures: cells.int()?,
+        lost_leases: cells.int()?,
+        uncharged: cells.int()?,
+        budget_since: cells.int()?,
+        budget_held_ms: cells.int()?,
+        reason: cells.maybe_text()?,
+        cancel_requested: cells.flag()?,
+        abandon: cells.maybe_word(Cause::parse)?,
+        commit_heard: cells.int()?,
+        evidence_floor: cells.int()?,
+        checkpoint: cells.maybe_bytes()?.map(Box::from),
+    };
+    let extra = Extra { wire_id: cells.maybe_text()?, owner: cells.maybe_text()? };
+    Ok((row, extra))
+}
+
+/// The id that follows the columns of [`job_row`].
+pub(super) fn id_after_job(row: &Row<'_>) -> Result<JobId, CorruptRow> {
+    Cells::from(row, 0, JOB_COLUMNS).id().map(JobId)
+}
+
+fn lease_row(cells: &mut Cells<'_>) -> Result<Option<LeaseRow>, CorruptRow> {
+    let Some(worker) = cells.maybe_text()? else { return Ok(None) };
+    Ok(Some(LeaseRow {
+        worker,
+        due_at: cells.int()?,
+        leased_at: cells.int()?,
+        started_at: cells.maybe_int()?,
+        expires_at: cells.int()?,
+        deadline_at: cells.int()?,
+    }))
+}
+
+impl Session<'_> {
+    /// Writes a job that is new.
+    pub(super) fn insert_job(&mut self, job: &Job, extra: &Extra) -> Result<(), Fault> {
+        let (row, lease) = job.to_rows();
+        debug_assert!(lease.is_none(), "a new job is not leased");
+        self.counts.moved(job.tenant, None, row.state);
+        if row.state.is_settled() { self.insert_done(&row, extra) } else { self.insert_live(&row, extra) }
+    }
+
+    /// Writes what the core decided over the rows of `before`.
+    pub(super) fn write_job(&mut self, before: &Job, after: &Job, extra: &Extra) -> Result<(), Fault> {
+        let (old, old_lease) = before.to_rows();
+        let (new, new_lease) = after.to_rows();
+        self.counts.moved(after.tenant, Some(old.state), new.state);
+        match (old.state.is_settled(), new.state.is_settled()) {
+            (false, false) if old == new => {}
+            (false, false) => self.write_live(&new)?,
+            (false, true) => {
+                self.delete_live(&old)?;
+                self.insert_done(&new, extra)?;
+            }
+            (true, true) if old == new => {}
+            (true, true) => {
+                self.delete_done(&old)?;
+                self.insert_done(&new, extra)?;
+            }
+            (true, false) => {
+                self.delete_done(&old)?;
+                self.insert_live(&new, extra)?;
+            }
+        }
+        self.write_lease(&new, old_lease.as_ref(), new_lease.as_ref())
+    }
+
+    fn write_lease(
+        &mut self,
+        row: &JobRow,
+        old: Option<&LeaseRow>,
+        new: Option<&LeaseRow>,
+    ) -> Result<(), Fault> {
+        let id = row.id.to_be_bytes();
+        let written = match (old, new) {
+            (None, None) => return Ok(()),
+            (Some(old), Some(new)) if old == new => return Ok(()),
+            (None, Some(new)) => self.sql.leases_insert.execute(params![
+                row.tenant,
+                id,
+                new.worker,
+                new.due_at,
+                new.leased_at,
+                new.started_at,
+                new.expires_at,
+                new.deadline_at,
+            ])?,
+            (Some(_), Some(new)) => {
+                self.sql.leases_write.execute(params![row.tenant, id, new.started_at, new.expires_at])?
+            }
+            (Some(_), None) => self.sql.leases_delete.execute(params![row.tenant, id])?,
+        };
+        one(written)
+    }
+
+    fn insert_live(&mut self, row: &JobRow, extra: &Extra) -> Result<(), Fault> {
+        let inserted = self.sql.jobs_insert.execute(params![
+            row.tenant,
+            row.id.to_be_bytes(),
+            JobId(row.id).lane().0,
+            row.kind.as_str(),
+            row.state.as_str(),
+            row.share.as_str(),
+            row.due_at,
+            row.next_step.map(NextStep::as_str),
+            row.attempt,
+            row.failed_before,
+            row.created_at,
+            row.scheduled_at,
+            row.started_at,
+            row.failures,
+            row.lost_leases,
+            row.uncharged,
+            row.budget_since,
+            signed(row.budget_held_ms),
+            row.reason,
+            row.cancel_requested,
+            row.abandon.map(Cause::as_str),
+            row.commit_heard,
+            row.evidence_floor,
+            row.checkpoint,
+            extra.wire_id,
+            extra.owner,
+        ])?;
+        one(inserted)
+    }
+
+    fn write_live(&mut self, row: &JobRow) -> Result<(), Fault> {
+        let written = self.sql.jobs_write.execute(params![
+            row.tenant,
+            row.id.to_be_bytes(),
+            row.state.as_str(),
+            row.share.as_str(),
+            row.due_at,
+            row.next_step.map(NextStep::as_str),
+            row.attempt,
+            row.failed_before,
+            row.started_at,
+            row.failures,
+            row.lost_leases,
+            row.uncharged,
+            row.budget_since,
+            signed(row.budget_held_ms),
+            row.reason,
+            row.cancel_requested,
+            row.abandon.map(Cause::as_str),
+            row.commit_heard,
+            row.evidence_floor,
+            row.checkpoint,
+        ])?;
+        one(written)
+    }
+
+    fn insert_done(&mut self, row: &JobRow, extra: &Extra) -> Result<(), Fault> {
+        let inserted = self.sql.jobs_done_insert.execute(params![
+            row.tenant,
+            row.id.to_be_bytes(),
+            JobId(row.id).lane().0,
+            row.kind.as_str(),
+            row.state.as_str(),
+            row.share.as_str(),
+            row.settled_at,
+            row.cause.map(Cause::as_str),
+            row.evidence.map(Evidence::as_str),
+            row.attempt,
+            row.failed_before,
+            row.created_at,
+            row.scheduled_at,
+            row.started_at,
+            row.failures,
+            row.lost_leases,
+            row.uncharged,
+            row.budget_since,
+            signed(row.budget_held_ms),
+            row.reason,
+            row.cancel_requested,
+            row.abandon.map(Cause::as_str),
+            row.commit_heard,
+            row.evidence_floor,
+            row.checkpoint,
+            extra.wire_id,
+            extra.owner,
+        ])?;
+        one(inserted)
+    }
+
+    fn delete_live(&mut self, row: &JobRow) -> Result<(), Fault> {
+        one(self.sql.jobs_delete.execute(params![row.tenant, row.id.to_be_bytes()])?)
+    }
+
+    fn delete_done(&mut self, row: &JobRow) -> Result<(), Fault> {
+        one(self.sql.jobs_done_delete.execute(params![row.tenant, row.id.to_be_bytes()])?)
+    }
+}
+
+/// Asserts that a statement wrote the one row that it was meant for.
+pub(super) fn one(rows: usize) -> Result<(), Fault> {
+    if rows == 1 { Ok(()) } else { Err(Fault::Invariant("a statement for one row wrote another number")) }
+}

@@ -1,0 +1,208 @@
+//! Leasing: which due jobs of a lane are taken.
+
+use bytes::Bytes;
+use posthaste_core::{
+    Answer, Command, Job, JobId, LaneId, MessageId, Share, TenantId, Timestamp, limits, share_out,
+};
+use rusqlite::params;
+
+use super::{
+    cells::{Cells, signed},
+    fault::Fault,
+    job_rows::{self, Extra, Stored, family},
+    session::Session,
+};
+use crate::{LeaseGrant, LeaseRequest, LeasedJob, MessageBody};
+
+/// A job that may be taken.
+struct Candidate {
+    job: Job,
+    extra: Extra,
+}
+
+/// The message of a candidate.
+struct Body {
+    message: MessageBody,
+    accepted_at: Timestamp,
+}
+
+impl Session<'_> {
+    pub(super) fn lease(&mut self, requests: &Vec<LeaseRequest>) -> Result<Vec<LeaseGrant>, Fault> {
+        requests.iter().map(|request| self.lease_lane(request)).collect()
+    }
+
+    fn lease_lane(&mut self, request: &LeaseRequest) -> Result<LeaseGrant, Fault> {
+        let mut grant = LeaseGrant { jobs: Vec::new(), settled: Vec::new(), next_due: None };
+        let command = Command::Lease {
+            worker: request.worker.clone(),
+            lease_for: request.lease_for,
+            deadline_after: request.deadline_after,
+            starts: request.starts,
+        };
+        let mut bytes = 0_usize;
+        for candidate in self.candidates(request)? {
+            let room =
+                if grant.jobs.is_empty() { usize::MAX } else { request.bytes_max.saturating_sub(bytes) };
+            let Some(body) = self.body_of(&candidate.job, room)? else { continue };
+            let Some(body) = body else { break };
+            let payload = body.message.payload.len();
+            let leased = grant.jobs.len();
+            self.lease_one(request, &command, candidate, body, &mut grant)?;
+            if grant.jobs.len() > leased {
+                bytes += payload;
+            }
+        }
+        grant.next_due = self.lane_next_due(request.tenant, request.lane)?;
+        Ok(grant)
+    }
+
+    /// The jobs to try, in the order of the answer.
+    fn candidates(&mut self, request: &LeaseRequest) -> Result<Vec<Candidate>, Fault> {
+        let (tenant, lane) = (request.tenant, request.lane);
+        let open = self.lane(tenant, lane)?.is_some_and(|lane| !lane.paused && lane.not_before <= self.now);
+        if !open {
+            return Ok(Vec::new());
+        }
+        let limit = request.limit.min(limits::CONSUME_MAX);
+        let mut due = [0; 3];
+        for (due, share) in due.iter_mut().zip(Share::ALL) {
+            let at = params![tenant.0, lane.0, share.as_str(), self.now.0, signed(limit)];
+            let count: i64 = self.sql.jobs_due_count.query_row(at, |row| row.get(0))?;
+            *due = usize::try_from(count).unwrap_or(0);
+        }
+        let taken = share_out(limit, due);
+        let mut candidates = Vec::with_capacity(taken.iter().sum());
+        for (taken, share) in taken.into_iter().zip(Share::ALL) {
+            if taken > 0 {
+                self.candidates_of(tenant, lane, *share, taken, &mut candidates)?;
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// The oldest `wanted` jobs of a share that can be read.
+    fn candidates_of(
+        &mut self,
+        tenant: TenantId,
+        lane: LaneId,
+        share: Share,
+        wanted: usize,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), Fault> {
+        let mut corrupt = Vec::new();
+        let mut left = wanted;
+        let mut rows = self.sql.jobs_due.query(params![tenant.0, lane.0, share.as_str(), self.now.0])?;
+        while left > 0
+            && let Some(row) = rows.next()?
+        {
+            let id = job_rows::id_after_job(row)?;
+            if self.corrupt.contains(&(tenant, id)) {
+                continue;
+            }
+            let read = job_rows::job_row(row, tenant, id)
+                .and_then(|(row, extra)| Ok(Candidate { job: Job::from_rows(row, None)?, extra }));
+            match read {
+                Ok(candidate) => {
+                    candidates.push(candidate);
+                    left -= 1;
+                }
+                Err(found) => corrupt.push((id, found)),
+            }
+        }
+        drop(rows);
+        for (id, found) in corrupt {
+            self.note_corrupt(tenant, id, &found);
+        }
+        Ok(())
+    }
+
+    /// The candidate's message: `None` if it can't be read, `Some(None)` if its payload is larger than `room`.
+    fn body_of(&mut self, job: &Job, room: usize) -> Result<Option<Option<Body>>, Fault> {
+        let (first, last) = family(job.id.0);
+        let mut rows = self.sql.messages_body.query(params![job.tenant.0, first, last])?;
+        let read = match rows.next()? {
+            Some(row) => body(row, job.id, room),
+            None => Err(posthaste_core::CorruptRow { id: job.id.0, what: "its message is missing" }),
+        };
+        drop(rows);
+        match read {
+            Ok(body) => Ok(Some(body)),
+            Err(corrupt) => {
+                self.note_corrupt(job.tenant, job.id, &corrupt);
+                Ok(None)
+            }
+        }
+    }
+
+    fn lease_one(
+        &mut self,
+        request: &LeaseRequest,
+        command: &Command,
+        candidate: Candidate,
+        body: Body,
+        grant: &mut LeaseGrant,
+    ) -> Result<(), Fault> {
+        let verdict = self.decide_bare(&candidate.job, command, &request.policy)?;
+        let Body { message, accepted_at } = body;
+        let wire_id = candidate.extra.wire_id.clone();
+        let (id, key) = (message.id, message.key.clone());
+        let stored = Stored { job: candidate.job, extra: candidate.extra, message: id, key, accepted_at };
+        match self.write_verdict(stored, verdict)? {
+            (Ok(Answer::Leased { fence, path }), Some(change)) => {
+                grant.jobs.push(LeasedJob { job: change.job, fence, path, wire_id, message });
+            }
+            (_, change) => grant.settled.extend(change),
+        }
+        Ok(())
+    }
+
+    /// When the lane's next job is due, held times included; `None` if none waits, or the lane is paused.
+    pub(super) fn lane_next_due(
+        &mut self,
+        tenant: TenantId,
+        lane: LaneId,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let Some(row) = self.lane(tenant, lane)?.filter(|lane| !lane.paused) else { return Ok(None) };
+        let mut next: Option<Timestamp> = None;
+        for share in Share::ALL {
+            let mut rows = self.sql.jobs_next_due.query(params![tenant.0, lane.0, share.as_str()])?;
+            while let Some(found) = rows.next()? {
+                let mut cells = Cells::of(found, 0);
+                let (due_at, id) = (cells.at()?, JobId(cells.id()?));
+                if !self.corrupt.contains(&(tenant, id)) {
+                    next = Some(next.map_or(due_at, |next| next.min(due_at)));
+                    break;
+                }
+            }
+        }
+        Ok(next.map(|next| next.max(row.not_before)))
+    }
+}
+
+fn body(
+    row: &rusqlite::Row<'_>,
+    job: JobId,
+    room: usize,
+) -> Result<Option<Body>, posthaste_core::CorruptRow> {
+    let mut cells = Cells::of(row, job.0);
+    let (id, key, event_type): (MessageId, _, _) = (cells.message_id()?, cells.key()?, cells.maybe_text()?);
+    let (content_type, metadata) = (cells.maybe_text()?, cells.maybe_text()?);
+    let (traceparent, correlation_id) = (cells.maybe_text()?, cells.text()?);
+    let (payload_ref, accepted_at) = (cells.maybe_text()?, cells.at()?);
+    let payload = cells.bytes()?;
+    if payload.len() > room {
+        return Ok(None);
+    }
+    let message = MessageBody {
+        id,
+        key,
+        event_type,
+        content_type,
+        metadata,
+        traceparent,
+        correlation_id,
+        payload_ref,
+        payload: Bytes::copy_from_slice(payload),
+    };
+    Ok(Some(Body { message, accepted_at }))
+}

@@ -1,0 +1,126 @@
+//! The seam, operation by operation.
+
+use bytes::Bytes;
+use posthaste_core::{JobId, MessageId, TenantId, Timestamp};
+
+use super::{
+    SqliteStore,
+    weight,
+    work::Rank::{Background, Foreground},
+};
+use crate::{
+    Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow,
+    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName,
+    MessageView, NewMessage, Reads, StateCount, Store, StoreError, StoreStatus,
+};
+
+impl Store for SqliteStore {
+    fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Result<Vec<Acceptance>, StoreError>> {
+        self.write(Foreground, weight::of_messages(&messages), messages, |session, input| session.accept(input))
+    }
+
+    fn apply(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
+        self.write(Foreground, weight::of_commands(&commands), commands, |session, input| session.apply(input))
+    }
+
+    fn lease(&self, requests: Vec<LeaseRequest>) -> BoxFuture<'_, Result<Vec<LeaseGrant>, StoreError>> {
+        self.write(Foreground, weight::of_requests(&requests), requests, |session, input| session.lease(input))
+    }
+
+    fn fan_out(&self, jobs_max: usize) -> BoxFuture<'_, Result<FanOutStep, StoreError>> {
+        self.write(Background, weight::of_fan_out(jobs_max), jobs_max, |session, input| session.fan_out(input))
+    }
+
+    fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
+        self.write(Foreground, weight::of_changes(&changes), changes, |session, input| session.configure(input))
+    }
+
+    fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.write(Background, weight::of_entries(&entries), entries, |session, input| session.note(input))
+    }
+}
+
+impl Reads for SqliteStore {
+    fn status(&self) -> BoxFuture<'_, Result<StoreStatus, StoreError>> {
+        Box::pin(async move {
+            let waiting = self.queue.waiting()?;
+            Ok(StoreStatus { epoch: self.epoch, now: self.options.clock.now(), waiting })
+        })
+    }
+
+    fn message(
+        &self,
+        tenant: TenantId,
+        name: MessageName,
+    ) -> BoxFuture<'_, Result<Option<MessageView>, StoreError>> {
+        self.read((tenant, name), |session, input| session.message(input))
+    }
+
+    fn payload(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Option<(Bytes, Option<Box<str>>)>, StoreError>> {
+        self.read((tenant, message), |session, input| session.payload(input))
+    }
+
+    fn job(&self, tenant: TenantId, job: JobId) -> BoxFuture<'_, Result<Option<JobView>, StoreError>> {
+        self.read((tenant, job), |session, input| session.job(input))
+    }
+
+    fn jobs(&self, tenant: TenantId, filter: JobFilter) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+        self.read((tenant, filter), |session, input| session.jobs(input))
+    }
+
+    fn message_jobs(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+        self.read((tenant, message, limit), |session, input| session.message_jobs(input))
+    }
+
+    fn custody(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Vec<CustodyEntry>, StoreError>> {
+        self.read((tenant, message), |session, input| session.custody(input))
+    }
+
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Box<str>)>, StoreError>> {
+        self.read((), |session, input| session.tenants(input))
+    }
+
+    fn destinations(&self) -> BoxFuture<'_, Result<Vec<DestinationRow>, StoreError>> {
+        self.read((), |session, input| session.destinations(input))
+    }
+
+    fn api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRow>, StoreError>> {
+        self.read((), |session, input| session.api_keys(input))
+    }
+
+    fn heads(&self) -> BoxFuture<'_, Result<Vec<LaneHead>, StoreError>> {
+        self.read((), |session, input| session.heads(input))
+    }
+
+    fn expired(
+        &self,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<(Vec<(TenantId, JobId)>, Option<Timestamp>), StoreError>> {
+        self.read(limit, |session, input| session.expired(input))
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>> {
+        self.read((), |session, input| session.counts(input))
+    }
+
+    fn briefs(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
+        self.read((tenant, message), |session, input| session.briefs(input))
+    }
+}

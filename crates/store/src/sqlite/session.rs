@@ -1,0 +1,138 @@
+//! The connection that writes, with everything prepared, and what is known beside it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use posthaste_core::{CorruptRow, Epoch, JobId, LaneId, TenantId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{cells::Cells, counts::Counts, fault::Fault, leased::Leased, statements::WriteStatements};
+use crate::Clock;
+
+/// Lanes whose rows are remembered; then all are forgotten and read again.
+const LANES_MAX: usize = 65_536;
+
+/// Rows that can't be read and are passed over, so that a lease doesn't meet them again and again.
+const CORRUPT_MAX: usize = 65_536;
+
+pub(super) struct Session<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) sql: WriteStatements<'c>,
+    pub(super) epoch: Epoch,
+    /// The time of the operation that runs.
+    pub(super) now: Timestamp,
+    pub(super) counts: Counts,
+    pub(super) leased: Leased,
+    clock: Arc<dyn Clock>,
+    /// Only this thread writes lanes, so what was read stays true until it is written, or rolled back.
+    lanes: HashMap<(TenantId, LaneId), Option<Lane>>,
+    pub(super) corrupt: HashSet<(TenantId, JobId)>,
+}
+
+/// What operations need of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane {
+    pub(super) not_before: Timestamp,
+    pub(super) paused: bool,
+    pub(super) held_ms: u64,
+}
+
+impl<'c> Session<'c> {
+    pub(super) fn new(conn: &'c Connection, epoch: Epoch, clock: Arc<dyn Clock>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            conn,
+            sql: WriteStatements::prepare(conn)?,
+            epoch,
+            now: clock.now(),
+            counts: Counts::default(),
+            leased: Leased::default(),
+            clock,
+            lanes: HashMap::new(),
+            corrupt: HashSet::new(),
+        })
+    }
+
+    /// Reads the clock for the next operation. Never goes back.
+    pub(super) fn tick(&mut self) -> Timestamp {
+        self.now = self.now.max(self.clock.now());
+        self.now
+    }
+
+    /// The transaction was rolled back: what was learned in it is not true.
+    pub(super) fn forget(&mut self) {
+        self.counts.drop_batch();
+        self.lanes.clear();
+        self.leased.forget();
+        self.corrupt.clear();
+    }
+
+    /// The operation was rolled back.
+    pub(super) fn forget_operation(&mut self) {
+        self.counts.drop_operation();
+        self.lanes.clear();
+        self.leased.forget();
+    }
+
+    pub(super) fn lane(&mut self, tenant: TenantId, lane: LaneId) -> Result<Option<Lane>, Fault> {
+        if let Some(known) = self.lanes.get(&(tenant, lane)) {
+            return Ok(*known);
+        }
+        let mut rows = self.sql.lanes_find.query(params![tenant.0, lane.0])?;
+        let found = match rows.next()? {
+            Some(row) => {
+                let mut cells = Cells::from(row, u128::from(lane.0), 1);
+                let (not_before, paused_at) = (cells.at()?, cells.maybe_at()?);
+                Some(Lane { not_before, paused: paused_at.is_some(), held_ms: cells.int()? })
+            }
+            None => None,
+        };
+        if self.lanes.len() >= LANES_MAX {
+            self.lanes.clear();
+        }
+        self.lanes.insert((tenant, lane), found);
+        Ok(found)
+    }
+
+    /// The total of held time of a lane, in milliseconds.
+    pub(super) fn lane_held_ms(&mut self, tenant: TenantId, lane: LaneId) -> Result<u64, Fault> {
+        Ok(self.lane(tenant, lane)?.map_or(0, |lane| lane.held_ms))
+    }
+
+    /// Nothing is leased from the lane before `until`.
+    pub(super) fn hold_lane(
+        &mut self,
+        tenant: TenantId,
+        lane: LaneId,
+        until: Timestamp,
+    ) -> Result<(), Fault> {
+        if self.lane(tenant, lane)?.is_some_and(|lane| lane.not_before < until) {
+            self.sql.lanes_hold.execute(params![tenant.0, lane.0, until.0])?;
+            self.lanes.remove(&(tenant, lane));
+        }
+        Ok(())
+    }
+
+    /// A lane's row is new.
+    pub(super) fn lane_changed(&mut self, tenant: TenantId, lane: LaneId) {
+        self.lanes.remove(&(tenant, lane));
+    }
+
+    /// The job's rows can't be read: says so once, and passes over it from now on.
+    pub(super) fn note_corrupt(&mut self, tenant: TenantId, job: JobId, corrupt: &CorruptRow) {
+        if self.corrupt.len() < CORRUPT_MAX && self.corrupt.insert((tenant, job)) {
+            tracing::error!(tenant = tenant.0, %job, %corrupt, "a job can't be read and is left alone");
+        }
+    }
+
+    /// A custody count that stops at `max`.
+    pub(super) fn custody_count(&mut self, entry: &crate::CustodyEntry, max: usize) -> Result<usize, Fault> {
+        let job = entry.job.map(|job| job.0.to_be_bytes());
+        let message = entry.message.0.to_be_bytes();
+        let max = super::cells::signed(max);
+        let at = params![entry.tenant.0, message, job, entry.stage.as_str(), max];
+        let count = self.sql.custody_count.query_row(at, |row| row.get::<_, i64>(0)).optional()?;
+        Ok(usize::try_from(count.unwrap_or(0)).unwrap_or(0))
+    }
+}

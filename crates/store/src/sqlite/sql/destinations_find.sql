@@ -1,0 +1,3 @@
+SELECT tenant, id, kind, lane, config, managed_by, enabled, owner, created_at, updated_at
+FROM destinations
+WHERE tenant = ?1 AND id = ?2

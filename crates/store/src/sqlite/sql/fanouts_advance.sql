@@ -1,0 +1,3 @@
+UPDATE fanouts
+SET made = ?2
+WHERE seq = ?1

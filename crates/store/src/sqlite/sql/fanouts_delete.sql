@@ -1,0 +1,2 @@
+DELETE FROM fanouts
+WHERE seq = ?1

@@ -1,0 +1,5 @@
+SELECT id
+FROM jobs_done
+WHERE tenant = ?1 AND id > ?2 AND (?3 IS NULL OR lane = ?3) AND state = 'dead_lettered'
+ORDER BY id
+LIMIT ?4

@@ -1,0 +1,3 @@
+SELECT message
+FROM keys
+WHERE tenant = ?1 AND key = ?2

@@ -1,0 +1,3 @@
+SELECT max(lane)
+FROM lanes
+WHERE tenant = ?1

@@ -1,0 +1,3 @@
+SELECT lane
+FROM lanes
+WHERE tenant = ?1 AND destination = ?2

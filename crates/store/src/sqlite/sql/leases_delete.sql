@@ -1,0 +1,2 @@
+DELETE FROM leases
+WHERE tenant = ?1 AND job = ?2

@@ -1,0 +1,3 @@
+SELECT 1
+FROM messages
+WHERE tenant = ?1 AND id = ?2

@@ -1,0 +1,3 @@
+SELECT tenant
+FROM tenants
+WHERE name = ?1

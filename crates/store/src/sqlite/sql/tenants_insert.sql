@@ -1,0 +1,2 @@
+INSERT INTO tenants (name, created_at)
+VALUES (?1, ?2)

@@ -1,0 +1,3 @@
+SELECT tenant, name
+FROM tenants
+ORDER BY tenant

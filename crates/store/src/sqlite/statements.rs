@@ -1,0 +1,70 @@
+//! Every statement, one a file, prepared once for each connection.
+
+use rusqlite::{Connection, PrepFlags, Statement};
+
+/// Declares a set of statements: a field for each file in `sql/`.
+macro_rules! statements {
+    ($(#[$meta:meta])* $set:ident, $all:ident { $($name:ident)+ }) => {
+        $(#[$meta])*
+        pub(super) struct $set<'c> { $(pub(super) $name: Statement<'c>,)+ }
+
+        /// Name and text of each.
+        pub(super) const $all: &[(&str, &str)] =
+            &[$((stringify!($name), include_str!(concat!("sql/", stringify!($name), ".sql")))),+];
+
+        impl<'c> $set<'c> {
+            pub(super) fn prepare(conn: &'c Connection) -> rusqlite::Result<Self> {
+                Ok(Self { $($name: prepare(conn, include_str!(concat!("sql/", stringify!($name), ".sql")))?,)+ })
+            }
+        }
+    };
+}
+
+statements! {
+    /// What the writer says. A job's state is written by `jobs_insert`, `jobs_write` and `jobs_done_insert` only.
+    WriteStatements, WRITES {
+        begin commit rollback savepoint savepoint_release savepoint_rollback
+        checkpoint_passive checkpoint_truncate
+        keys_claim keys_find keys_of_message keys_count_duplicate
+        messages_insert messages_named_alike messages_accepted messages_body
+        jobs_insert jobs_write jobs_delete jobs_done_insert jobs_done_delete
+        jobs_load jobs_done_load jobs_due_count jobs_due jobs_next_due jobs_of_message
+        lanes_find lanes_hold lanes_of_destination lanes_last lanes_insert
+        leases_insert leases_write leases_delete
+        attempts_insert attempts_late attempts_heard attempts_find attempts_of_job
+        custody_insert custody_count
+        fanouts_insert fanouts_oldest fanouts_advance fanouts_delete
+        tenants_find tenants_insert
+        destinations_find destinations_put destinations_delete
+        api_keys_find api_keys_of_hash api_keys_insert api_keys_revoke
+        counts_add
+    }
+}
+
+statements! {
+    /// What the readers say.
+    ReadStatements, READS {
+        read_begin read_end
+        keys_find keys_of_message keys_duplicates
+        messages_exists messages_view messages_payload
+        jobs_load jobs_done_load jobs_of_message
+        jobs_list_live_oldest jobs_list_live_newest jobs_list_done_oldest jobs_list_done_newest
+        jobs_list_dead_oldest jobs_list_dead_newest
+        lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message
+        tenants_list destinations_list api_keys_list counts_list
+    }
+}
+
+/// Persistent: otherwise the statements would fill the small, fast memory that SQLite keeps for values that are bound.
+fn prepare<'c>(conn: &'c Connection, sql: &str) -> rusqlite::Result<Statement<'c>> {
+    conn.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
+}
+
+/// Name and text of every statement, for tests of their plans.
+#[doc(hidden)]
+pub fn all() -> Vec<(&'static str, &'static str)> {
+    let mut all: Vec<_> = WRITES.iter().chain(READS).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,20 @@
+//! The conformance suite on SQLite.
+
+use std::sync::Arc;
+
+use posthaste_store::sqlite::{SqliteOptions, SqliteStore};
+use posthaste_testkit::{
+    ManualClock,
+    store_suite::{Harness, run_all},
+};
+
+async fn open(clock: Arc<ManualClock>) -> Harness {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(SqliteOptions::new(folder.path().join("store.db"), clock)).unwrap();
+    Harness { store: Arc::new(store), keep: Some(Box::new(folder)) }
+}
+
+#[tokio::test]
+async fn sqlite_conforms() {
+    run_all(open).await;
+}

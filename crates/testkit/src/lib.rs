@@ -1,0 +1,9 @@
+//! For tests alone: conformance suites, models, a clock by hand, scripted counterparts.
+
+mod clock;
+pub mod model;
+mod sender;
+pub mod store_suite;
+
+pub use clock::ManualClock;
+pub use sender::{Scripted, ScriptedSender, answer, header};

@@ -1,0 +1,234 @@
+//! A store with one deliberate fault, to show that the checks would find it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::{Command, JobId, MessageId, StateName, TenantId, Timestamp};
+use posthaste_store::{
+    Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow, FanOutStep, JobBrief,
+    JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName, MessageView, NewMessage, Reads,
+    StateCount, Store, StoreError, StoreStatus,
+};
+
+/// One fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A worker's checkpoint is lost.
+    CheckpointLost,
+    /// A lane's hold is lost.
+    HoldLost,
+    /// One dead letter too many is counted.
+    DeadLetterOvercounted,
+    /// The last of a message's other names is lost.
+    NameLost,
+    /// Duplicates are answered and not counted.
+    DuplicateUncounted,
+    /// A fan-out forgets its last job.
+    FanOutCutShort,
+    /// A grant may have one byte more than was asked for.
+    BytesOverrun,
+    /// Late reports are not shown.
+    LateReportLost,
+    /// Fences of another epoch count.
+    EpochIgnored,
+    /// A list of leases that are over is one short.
+    ExpiryCutShort,
+    /// A list goes on with the job that it ended with.
+    PageRepeats,
+}
+
+impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 11] = [
+        Self::CheckpointLost,
+        Self::HoldLost,
+        Self::DeadLetterOvercounted,
+        Self::NameLost,
+        Self::DuplicateUncounted,
+        Self::FanOutCutShort,
+        Self::BytesOverrun,
+        Self::LateReportLost,
+        Self::EpochIgnored,
+        Self::ExpiryCutShort,
+        Self::PageRepeats,
+    ];
+}
+
+/// A store with a fault.
+pub struct Faulty {
+    /// The store without it.
+    pub inner: Arc<dyn Store>,
+    /// The fault.
+    pub fault: Fault,
+}
+
+impl Faulty {
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn spoil_command(&self, command: &mut JobCommand) {
+        if self.has(Fault::HoldLost) {
+            command.hold_lane_until = None;
+        }
+        if self.has(Fault::CheckpointLost)
+            && let Command::Extend { checkpoint, .. } = &mut command.command
+        {
+            *checkpoint = None;
+        }
+        if self.has(Fault::EpochIgnored)
+            && let Command::Start { fence }
+            | Command::Extend { fence, .. }
+            | Command::Finish { fence, .. }
+            | Command::Fail { fence, .. }
+            | Command::Release { fence } = &mut command.command
+        {
+            fence.epoch.0 = 1;
+        }
+    }
+
+    fn spoil_view(&self, view: &mut JobView) {
+        if self.has(Fault::LateReportLost) {
+            view.attempts.iter_mut().for_each(|attempt| attempt.late = None);
+        }
+    }
+}
+
+impl Store for Faulty {
+    fn accept(&self, mut messages: Vec<NewMessage>) -> BoxFuture<'_, Result<Vec<Acceptance>, StoreError>> {
+        if self.has(Fault::NameLost) {
+            messages.iter_mut().for_each(|message| drop(message.aliases.pop()));
+        }
+        if self.has(Fault::FanOutCutShort) {
+            messages.iter_mut().filter(|message| message.targets.len() > 100).for_each(|message| {
+                message.targets.pop();
+            });
+        }
+        self.inner.accept(messages)
+    }
+
+    fn apply(&self, mut commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
+        commands.iter_mut().for_each(|command| self.spoil_command(command));
+        self.inner.apply(commands)
+    }
+
+    fn lease(&self, mut requests: Vec<LeaseRequest>) -> BoxFuture<'_, Result<Vec<LeaseGrant>, StoreError>> {
+        if self.has(Fault::BytesOverrun) {
+            requests.iter_mut().for_each(|request| request.bytes_max += 1);
+        }
+        self.inner.lease(requests)
+    }
+
+    fn fan_out(&self, jobs_max: usize) -> BoxFuture<'_, Result<FanOutStep, StoreError>> {
+        self.inner.fan_out(jobs_max)
+    }
+
+    fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
+        self.inner.configure(changes)
+    }
+
+    fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.note(entries)
+    }
+}
+
+impl Reads for Faulty {
+    fn status(&self) -> BoxFuture<'_, Result<StoreStatus, StoreError>> {
+        self.inner.status()
+    }
+
+    fn message(
+        &self,
+        tenant: TenantId,
+        name: MessageName,
+    ) -> BoxFuture<'_, Result<Option<MessageView>, StoreError>> {
+        Box::pin(async move {
+            let mut view = self.inner.message(tenant, name).await?;
+            if let Some(view) = view.as_mut().filter(|_| self.has(Fault::DuplicateUncounted)) {
+                view.duplicates = 0;
+            }
+            Ok(view)
+        })
+    }
+
+    fn payload(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Option<(Bytes, Option<Box<str>>)>, StoreError>> {
+        self.inner.payload(tenant, message)
+    }
+
+    fn job(&self, tenant: TenantId, job: JobId) -> BoxFuture<'_, Result<Option<JobView>, StoreError>> {
+        Box::pin(async move {
+            let mut view = self.inner.job(tenant, job).await?;
+            view.iter_mut().for_each(|view| self.spoil_view(view));
+            Ok(view)
+        })
+    }
+
+    fn jobs(&self, tenant: TenantId, mut filter: JobFilter) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+        if self.has(Fault::PageRepeats) && filter.oldest_first && filter.state.is_some() {
+            filter.after = filter.after.map(|after| JobId(after.0 - 1));
+        }
+        self.inner.jobs(tenant, filter)
+    }
+
+    fn message_jobs(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+        Box::pin(async move {
+            let mut views = self.inner.message_jobs(tenant, message, limit).await?;
+            views.iter_mut().for_each(|view| self.spoil_view(view));
+            Ok(views)
+        })
+    }
+
+    fn custody(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Vec<CustodyEntry>, StoreError>> {
+        self.inner.custody(tenant, message)
+    }
+
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Box<str>)>, StoreError>> {
+        self.inner.tenants()
+    }
+
+    fn destinations(&self) -> BoxFuture<'_, Result<Vec<DestinationRow>, StoreError>> {
+        self.inner.destinations()
+    }
+
+    fn api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRow>, StoreError>> {
+        self.inner.api_keys()
+    }
+
+    fn heads(&self) -> BoxFuture<'_, Result<Vec<LaneHead>, StoreError>> {
+        self.inner.heads()
+    }
+
+    fn expired(
+        &self,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<(Vec<(TenantId, JobId)>, Option<Timestamp>), StoreError>> {
+        let limit = if self.has(Fault::ExpiryCutShort) { limit.saturating_sub(1) } else { limit };
+        self.inner.expired(limit)
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>> {
+        Box::pin(async move {
+            let mut counts = self.inner.counts().await?;
+            let dead = counts.iter_mut().filter(|count| count.state == StateName::DeadLettered);
+            dead.for_each(|count| count.jobs += u64::from(self.has(Fault::DeadLetterOvercounted)));
+            Ok(counts)
+        })
+    }
+
+    fn briefs(&self, tenant: TenantId, message: MessageId) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
+        self.inner.briefs(tenant, message)
+    }
+}
