@@ -36,7 +36,7 @@ pub struct ApiKeyId(pub u128);
 impl JobId {
     /// The one job that `message` owes to `lane`.
     pub fn of(message: MessageId, lane: LaneId) -> Self {
-        Self((message.0 & !0xFFFF_FFFF) | u128::from(lane.0))
+        Self((message.0 & !0xFFFF_FFFF) + u128::from(lane.0))
     }
 
     /// The lane that the id names.
@@ -93,7 +93,7 @@ fn decode(suffix: &str) -> Option<u128> {
     }
     suffix.bytes().try_fold(0, |value: u128, character| {
         let digit = ALPHABET.iter().position(|&known| known == character)?;
-        Some(value << 5 | u128::try_from(digit).ok()?)
+        Some((value << 5) + u128::try_from(digit).ok()?)
     })
 }
 

@@ -10,7 +10,7 @@ use crate::{
     Engine, EngineError,
     config::{AnswerStyle, Derivation, KeyRule, Source, To, namespaced as namespaced_key},
     directory::Destination,
-    publish::{PublishTo, check_type, hash, resolve},
+    publish::{PublishTo, check_type, hash, is_header_text, resolve, traceparent},
 };
 
 /// A request to a source, exactly as received.
@@ -199,9 +199,9 @@ impl Engine {
             source: Some(source.id.clone()),
             fingerprint,
             correlation_id: request.correlation_id.into(),
-            traceparent: header(request, "traceparent").map(Into::into),
+            traceparent: header(request, "traceparent").and_then(traceparent).map(Into::into),
             content_type: header(request, "content-type")
-                .filter(|text| text.len() <= limits::CONTENT_TYPE_BYTES_MAX)
+                .filter(|text| text.len() <= limits::CONTENT_TYPE_BYTES_MAX && is_header_text(text))
                 .map(Into::into),
             headers: kept_headers(request),
             metadata: None,

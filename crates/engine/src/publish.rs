@@ -162,7 +162,7 @@ impl Engine {
             source: None,
             fingerprint,
             correlation_id: publish.correlation_id,
-            traceparent: publish.traceparent,
+            traceparent: publish.traceparent.filter(|text| traceparent(text).is_some()),
             content_type: publish.content_type,
             headers: None,
             metadata: publish.metadata,
@@ -202,6 +202,9 @@ fn check_sizes(publish: &Publish, payload_bytes_max: usize) -> Result<(), Engine
     };
     length("metadata", publish.metadata.as_deref(), limits::METADATA_BYTES_MAX)?;
     length("content_type", publish.content_type.as_deref(), limits::CONTENT_TYPE_BYTES_MAX)?;
+    if publish.content_type.as_deref().is_some_and(|text| !is_header_text(text)) {
+        return Err(EngineError::invalid("content_type", "a media type, for example application/json"));
+    }
     let PublishDue::At(at) = publish.due else {
         return Ok(());
     };
@@ -209,6 +212,19 @@ fn check_sizes(publish: &Publish, payload_bytes_max: usize) -> Result<(), Engine
         return Err(EngineError::invalid("due_at", "the last instant is 9999-12-31T23:59:59.999Z"));
     }
     Ok(())
+}
+
+/// Whether `text` can stand in a header that we send.
+pub(crate) fn is_header_text(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| (0x20..0x7F).contains(&byte))
+}
+
+/// `text` if it is a trace context as we would send it on: <https://www.w3.org/TR/trace-context/#traceparent-header>.
+pub(crate) fn traceparent(text: &str) -> Option<&str> {
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    (lengths == [2, 32, 16, 2] && parts.iter().all(|part| hex(part)) && parts[0] != "ff").then_some(text)
 }
 
 pub(crate) fn check_type(event_type: Option<&str>) -> Result<(), EngineError> {
@@ -320,4 +336,34 @@ pub(crate) fn hash(parts: &[&[u8]]) -> [u8; 16] {
     let mut half = [0; 16];
     half.copy_from_slice(&digest.as_ref()[..16]);
     if half == Fingerprint::NOT_COMPARED { [1; 16] } else { half }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r_f5_only_a_well_formed_trace_context_is_passed_on() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(Some(good), traceparent(good));
+        for bad in [
+            "",
+            "00",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333\r-01",
+        ] {
+            assert_eq!(None, traceparent(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_content_type_must_fit_into_a_header() {
+        assert!(is_header_text("application/json; charset=utf-8"));
+        for bad in ["", "a\r\nx: y", "\u{e9}", "a\0"] {
+            assert!(!is_header_text(bad), "{bad:?}");
+        }
+    }
 }

@@ -57,7 +57,8 @@ pub(crate) fn parse_master_key(text: &str) -> Result<MasterKeyBytes, String> {
     };
     let bytes = hex().or_else(base64);
     let key = bytes.and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes.as_slice()).ok());
-    key.map(Zeroizing::new).ok_or_else(|| "the master key is no base64 or hexadecimal text of 32 bytes".to_owned())
+    key.map(Zeroizing::new)
+        .ok_or_else(|| "the master key is no base64 or hexadecimal text of 32 bytes".to_owned())
 }
 
 /// Opens and seals under one master key.
@@ -81,7 +82,8 @@ impl SealedSecrets {
         let mut secret = bytes.split_off(NONCE_BYTES);
         let nonce = Nonce::try_assume_unique_for_key(&bytes).map_err(|_| "the sealed secret is damaged")?;
         let opened = self.key.open_in_place(nonce, Aad::from(PURPOSE), &mut secret);
-        let length = opened.map_err(|_| "the secret was sealed under another master key, or is damaged")?.len();
+        let length =
+            opened.map_err(|_| "the secret was sealed under another master key, or is damaged")?.len();
         secret.truncate(length);
         String::from_utf8(secret).map_err(|_| "the sealed secret is damaged".to_owned())
     }
@@ -264,7 +266,8 @@ mod tests {
     fn master_keys_are_read_in_the_spellings_that_people_use() {
         let bytes = [0xFB; KEY_BYTES];
         let hex = "fb".repeat(KEY_BYTES);
-        for text in [STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes), hex.clone(), format!(" {hex}\n")] {
+        for text in [STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes), hex.clone(), format!(" {hex}\n")]
+        {
             assert_eq!(bytes, *parse_master_key(&text).unwrap(), "{text}");
         }
         for text in ["", "short", &STANDARD.encode([1; 31]), &"z".repeat(64)] {

@@ -29,8 +29,8 @@ use crate::{
     config::{BOOTSTRAP_VARIABLE, Config, Declared, Spec, TENANT_DEFAULT},
     http::{AppOptions, AppState, HttpLimits},
     secrets::{
-        GuardJudge, MasterKeyBytes, MissingKey, SEALED_PREFIX, SealedSecrets, is_api_key, key_file, new_api_key,
-        parse_master_key, read_or_make_key,
+        GuardJudge, MasterKeyBytes, MissingKey, SEALED_PREFIX, SealedSecrets, is_api_key, key_file,
+        new_api_key, parse_master_key, read_or_make_key,
     },
 };
 
@@ -177,7 +177,8 @@ impl Running {
 }
 
 fn url_of(address: SocketAddr) -> String {
-    let reachable = if address.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, address.port()).into() } else { address };
+    let reachable =
+        if address.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, address.port()).into() } else { address };
     format!("http://{reachable}")
 }
 
@@ -194,8 +195,11 @@ async fn master_key(config: &Config, store: &SqliteStore) -> anyhow::Result<Mast
     }
     let sealed = format!("\"{SEALED_PREFIX}");
     let rows = store.destinations().await?;
-    let missing =
-        if rows.iter().any(|row| row.config.contains(&sealed)) { MissingKey::Refuse } else { MissingKey::Make };
+    let missing = if rows.iter().any(|row| row.config.contains(&sealed)) {
+        MissingKey::Refuse
+    } else {
+        MissingKey::Make
+    };
     let path = key_file(&config.store);
     tokio::task::spawn_blocking(move || read_or_make_key(&path, missing)).await?
 }

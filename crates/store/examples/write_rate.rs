@@ -16,8 +16,8 @@ use std::{
 
 use bytes::Bytes;
 use posthaste_core::{
-    Command, DestinationId, Details, DurationMs, Evidence, FinishOutcome, Kind, LaneId, MessageId, MessageKey, Policy,
-    Start, TenantId, Timestamp,
+    Command, DestinationId, Details, DurationMs, Evidence, FinishOutcome, Kind, LaneId, MessageId,
+    MessageKey, Policy, Start, TenantId, Timestamp,
 };
 use posthaste_store::{
     Clock, Configure, Configured, DestinationKind, Due, Fingerprint, JobCommand, LeaseRequest, ManagedBy,
@@ -55,8 +55,9 @@ async fn main() {
     let mut first = 0;
     for callers in [64, 256] {
         let started = Started::now();
-        accept(&store, tenant, &targets, first..first + total, callers).await;
+        let waits = accept(&store, tenant, &targets, first..first + total, callers).await;
         report("acceptances", total, started, callers);
+        report_waits(waits);
         first += total;
     }
     for callers in [1, 4] {
@@ -84,11 +85,20 @@ fn report(what: &str, count: usize, started: Started, callers: usize) {
     println!("{what}: {rate}/s, writer's CPU {cpu:.1?} each ({count} in {elapsed:.2?}, {callers} callers)");
 }
 
+fn report_waits(mut waits: Vec<Duration>) {
+    waits.sort_unstable();
+    let at = |share: usize| waits[waits.len() * share / 1_000];
+    println!("  a caller waited {:.1?} p50, {:.1?} p99, {:.1?} p99.9", at(500), at(990), at(999));
+}
+
 /// What the writer's thread used so far; nothing where it can't be told.
 fn writer_cpu() -> Duration {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
-    let writer = tasks.flatten().map(|task| task.path()).find(|task| read(task.join("comm")).trim() == "sqlite-writer");
+    let writer = tasks
+        .flatten()
+        .map(|task| task.path())
+        .find(|task| read(task.join("comm")).trim() == "sqlite-writer");
     let spent = writer.map(|task| read(task.join("schedstat"))).unwrap_or_default();
     Duration::from_nanos(spent.split(' ').next().and_then(|spent| spent.parse().ok()).unwrap_or(0))
 }
@@ -138,23 +148,30 @@ async fn accept(
     targets: &[Target],
     numbers: std::ops::Range<usize>,
     callers: usize,
-) {
+) -> Vec<Duration> {
     let payload = Bytes::from(vec![b'x'; PAYLOAD]);
     let callers: Vec<_> = (0..callers)
         .map(|caller| {
             let (store, targets, payload) = (store.clone(), targets.to_vec(), payload.clone());
             let numbers = numbers.clone().skip(caller).step_by(callers);
             tokio::spawn(async move {
+                let mut waits = Vec::new();
                 for number in numbers {
                     let target = targets[number % targets.len()].clone();
-                    store.accept(vec![message(tenant, number, payload.clone(), target)]).await.unwrap();
+                    let message = message(tenant, number, payload.clone(), target);
+                    let started = Instant::now();
+                    store.accept(vec![message]).await.unwrap();
+                    waits.push(started.elapsed());
                 }
+                waits
             })
         })
         .collect();
+    let mut waits = Vec::new();
     for caller in callers {
-        caller.await.unwrap();
+        waits.extend(caller.await.unwrap());
     }
+    waits
 }
 
 fn message(tenant: TenantId, number: usize, payload: Bytes, target: Target) -> NewMessage {

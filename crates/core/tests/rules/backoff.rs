@@ -130,7 +130,7 @@ fn r_b5_as_many_retries_as_fixed_delays() {
     assert_eq!(2, allowed(Policy { failures_max: 2, ..fixed(&[1, 2, 3], 0) }));
     assert_eq!(1, allowed(Policy { failures_max: 9, ..fixed(&[], 0) }));
     let endpoint = Policy::endpoint_default();
-    assert_eq!(10, endpoint.failures_allowed());
+    assert_eq!((10, 10), (endpoint.failures_allowed(), endpoint.failures_max));
 }
 
 #[test]

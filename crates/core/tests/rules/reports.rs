@@ -513,8 +513,21 @@ fn r_b3_start_is_refused_once_the_lease_is_lost() {
     assert_eq!(Refusal::AlreadySettled { state: StateName::Committed }, world.refused(&start));
 }
 
+fn leased_due_at(world: &World) -> Option<Timestamp> {
+    match &world.job.state {
+        State::Leased(lease) => Some(lease.due_at),
+        _ => None,
+    }
+}
+
 #[test]
 fn r_b1_the_actual_start_is_that_of_the_first_attempt() {
+    let mut pulled = World::new();
+    pulled.pass(DurationMs(8)).lease();
+    assert_eq!(
+        (T0, Some(T0), Some(pulled.now)),
+        (pulled.job.scheduled_at, leased_due_at(&pulled), pulled.job.started_at)
+    );
     let mut world = World::new();
     world.starts = Start::Fenced;
     world.lose();

@@ -37,7 +37,10 @@ pub(super) fn run(args: &CheckConfigArgs) -> Result<Outcome, Failure> {
                 output::text(&format!("{} {fault}", styled(BAD, "fault:")))?;
             }
             let count = faults.0.len();
-            output::text(&format!("{name}: {}", if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }))?;
+            output::text(&format!(
+                "{name}: {}",
+                if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
+            ))?;
             Ok(Outcome::Refused)
         }
     }

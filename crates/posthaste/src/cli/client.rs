@@ -58,7 +58,9 @@ impl Client {
         while let Some(cursor) = page["next_cursor"].as_str() {
             let next = format!("{path}{separator}cursor={}", encoded(cursor));
             let mut next = self.get(&next).await?.body;
-            let (Some(rows), Some(more)) = (page["data"].as_array_mut(), next["data"].as_array_mut()) else { break };
+            let (Some(rows), Some(more)) = (page["data"].as_array_mut(), next["data"].as_array_mut()) else {
+                break;
+            };
             rows.append(more);
             page["next_cursor"] = next["next_cursor"].take();
         }
@@ -103,7 +105,10 @@ impl Client {
             Value::Null
         } else {
             serde_json::from_slice(&body).map_err(|_| {
-                Failure::refused(format!("{} answered {status} with something that is no JSON: is it posthaste?", self.base))
+                Failure::refused(format!(
+                    "{} answered {status} with something that is no JSON: is it posthaste?",
+                    self.base
+                ))
             })?
         };
         if status.is_success() { Ok(Answer { body }) } else { Err(refusal(status, &body)) }
@@ -124,7 +129,9 @@ fn refusal(status: StatusCode, problem: &Value) -> Failure {
     let detail = member("detail").map(|detail| format!(": {detail}")).unwrap_or_default();
     let code = member("code").unwrap_or_else(|| status.as_u16().to_string());
     let hint = match status {
-        StatusCode::UNAUTHORIZED => "\n  give a key with --api-key or POSTHASTE_API_KEY; `posthaste serve` printed one on its first start",
+        StatusCode::UNAUTHORIZED => {
+            "\n  give a key with --api-key or POSTHASTE_API_KEY; `posthaste serve` printed one on its first start"
+        }
         _ => "",
     };
     Failure::refused(format!("{title}{detail} ({code}){hint}"))

@@ -89,7 +89,8 @@ pub(super) async fn run(kind: DestinationKind, command: DestinationsCommand) -> 
             Ok(Outcome::Done)
         }
         DestinationsCommand::Remove(args) => {
-            let answer = Client::new(&args.server)?.delete(&format!("{path}/{}", encoded(&args.id))).await?.body;
+            let answer =
+                Client::new(&args.server)?.delete(&format!("{path}/{}", encoded(&args.id))).await?.body;
             if args.server.output.json {
                 output::json(&answer)
             } else {
@@ -110,8 +111,8 @@ fn path(kind: DestinationKind) -> &'static str {
 /// The request's body: what `--spec` says, and the flags over it. What doesn't fit the kind is refused by the server.
 fn spec(kind: DestinationKind, args: &AddArgs) -> Result<Value, Failure> {
     let given = super::publish::data(&args.spec)?;
-    let mut spec: Map<String, Value> =
-        serde_json::from_slice(&given).map_err(|error| Failure::usage(format!("--spec is no JSON object: {error}")))?;
+    let mut spec: Map<String, Value> = serde_json::from_slice(&given)
+        .map_err(|error| Failure::usage(format!("--spec is no JSON object: {error}")))?;
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
             spec.insert(name.to_owned(), value);
@@ -121,7 +122,7 @@ fn spec(kind: DestinationKind, args: &AddArgs) -> Result<Value, Failure> {
     set("url", args.to_url.as_ref().map(|url| json!(url)));
     set("types", (!args.types.is_empty()).then(|| json!(args.types)));
     set("secrets", (!args.secret.is_empty()).then(|| json!(args.secret)));
-    set("idempotent", args.idempotent.then(|| json!(true)));
+    set("idempotent", args.idempotent.then_some(Value::Bool(true)));
     set("lease", args.lease.as_ref().map(|lease| json!(lease)));
     set("scheme", args.scheme.as_ref().map(|scheme| json!(scheme)));
     set("key", (!args.key.is_empty()).then(|| json!(args.key)));
@@ -177,7 +178,8 @@ pub(super) fn words(value: &Value) -> String {
         Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(" "),
         Value::Object(fields) => {
-            let pairs = fields.iter().map(|(name, value)| format!("{}={}", output::printable(name), words(value)));
+            let pairs =
+                fields.iter().map(|(name, value)| format!("{}={}", output::printable(name), words(value)));
             pairs.collect::<Vec<_>>().join(" ")
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => shown(value),

@@ -110,7 +110,8 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
         return output::json(&answer);
     }
     let times = ["created_at", "scheduled_at", "due_at", "started_at", "finished_at"];
-    let plain = ["event_id", "message_id", "kind", "owner", "failures", "lost_leases", "evidence", "cause", "reason"];
+    let plain =
+        ["event_id", "message_id", "kind", "owner", "failures", "lost_leases", "evidence", "cause", "reason"];
     let mut lines = vec![timeline::job_line(&answer)];
     let field = |name: &str, value: &str| format!("  {name:<13} {value}");
     let present = |name: &str| Some(&answer[name]).filter(|value| !value.is_null());
@@ -135,7 +136,8 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
 fn attempt_row(attempt: &Value) -> Vec<String> {
     let time = |name: &str| attempt[name].as_str().map_or_else(|| "-".to_owned(), times::short);
     let took = attempt["duration_ms"].as_u64().map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms"));
-    let said = [&attempt["code"], &attempt["message"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>();
+    let said =
+        [&attempt["code"], &attempt["message"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>();
     vec![
         shown(&attempt["attempt"]),
         time("started_at"),
@@ -158,7 +160,9 @@ async fn cancel(args: CancelArgs) -> Result<Outcome, Failure> {
     } else {
         output::text(match answer["result"].as_str() {
             Some("cancelled") => "cancelled",
-            Some("requested") => "requested: an attempt is running; its worker is told when it next extends its lease",
+            Some("requested") => {
+                "requested: an attempt is running; its worker is told when it next extends its lease"
+            }
             Some("too_late") => "too late: the job is committed",
             Some(_) | None => "the server gave no result",
         })?;

@@ -51,7 +51,13 @@ pub(super) async fn run(command: KeysCommand) -> Result<Outcome, Failure> {
             let rows = answer["data"].as_array().into_iter().flatten().map(|key| {
                 let revoked = key["revoked_at"].as_str().map_or_else(|| "-".to_owned(), times::short);
                 let created = times::short(key["created_at"].as_str().unwrap_or("-"));
-                vec![shown(&key["id"]), shown(&key["name"]), super::destinations::words(&key["scopes"]), created, revoked]
+                vec![
+                    shown(&key["id"]),
+                    shown(&key["name"]),
+                    super::destinations::words(&key["scopes"]),
+                    created,
+                    revoked,
+                ]
             });
             output::table(&["ID", "NAME", "SCOPES", "MADE", "REVOKED"], rows.collect())
         }
@@ -65,8 +71,13 @@ pub(super) async fn run(command: KeysCommand) -> Result<Outcome, Failure> {
             output::text(&format!("{}\nIt is not shown again.", shown(&answer["key"])))
         }
         KeysCommand::Revoke(args) => {
-            let answer = Client::new(&args.server)?.delete(&format!("/v1/keys/{}", encoded(&args.id))).await?.body;
-            if args.server.output.json { output::json(&answer) } else { output::text(&format!("revoked {}", args.id)) }
+            let answer =
+                Client::new(&args.server)?.delete(&format!("/v1/keys/{}", encoded(&args.id))).await?.body;
+            if args.server.output.json {
+                output::json(&answer)
+            } else {
+                output::text(&format!("revoked {}", args.id))
+            }
         }
     }
 }

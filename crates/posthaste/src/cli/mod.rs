@@ -11,8 +11,8 @@ mod output;
 mod publish;
 mod reference;
 mod serve;
-mod times;
 mod timeline;
+mod times;
 mod verify;
 
 use std::process::ExitCode;
@@ -117,7 +117,9 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::report(Err(Failure::refused(format!("the runtime can't start: {error}")))),
+        Err(error) => {
+            return exit::report(Err(Failure::refused(format!("the runtime can't start: {error}"))));
+        }
     };
     exit::report(runtime.block_on(dispatch(cli.command)))
 }
@@ -146,7 +148,10 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
 }
 
 async fn demo(args: DemoArgs) -> Result<Outcome, Failure> {
-    crate::demo::run(args.exit, args.sabotage).await.map(|()| Outcome::Done).map_err(|error| Failure::refused(format!("{error:#}")))
+    crate::demo::run(args.exit, args.sabotage)
+        .await
+        .map(|()| Outcome::Done)
+        .map_err(|error| Failure::refused(format!("{error:#}")))
 }
 
 #[cfg(test)]

@@ -70,6 +70,9 @@ pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Result<Outcome
     for row in rows {
         table.add_row(row);
     }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
     text(&table.trim_fmt())
 }
 
@@ -79,7 +82,9 @@ pub(super) fn shown(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) if text.is_empty() => "-".to_owned(),
         Value::String(text) => printable(text),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => printable(&value.to_string()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            printable(&value.to_string())
+        }
     }
 }
 

@@ -72,29 +72,27 @@ fn body(args: &PublishArgs) -> Result<String, Failure> {
     optional("metadata", metadata(&args.metadata)?);
     let data = data(&args.data)?;
     let text = std::str::from_utf8(&data).ok().map(str::trim);
-    let raw = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok()).filter(|_| args.content_type.is_none());
-    match raw {
-        Some(raw) => {
-            let fields = Value::Object(fields).to_string();
-            let open = fields.strip_suffix('}').expect("an object ends in a brace");
-            Ok(format!("{open},\"payload\":{}}}", raw.get()))
-        }
-        None => {
-            let content_type = args.content_type.as_deref().ok_or_else(|| {
-                Failure::usage("--data is no JSON; say what it is, for example --content-type text/plain")
-            })?;
-            fields.insert("payload_base64".to_owned(), json!(STANDARD.encode(&data)));
-            fields.insert("content_type".to_owned(), json!(content_type));
-            Ok(Value::Object(fields).to_string())
-        }
+    let raw = text
+        .and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
+        .filter(|_| args.content_type.is_none());
+    if let Some(raw) = raw {
+        let fields = Value::Object(fields).to_string();
+        let open = fields.strip_suffix('}').expect("an object ends in a brace");
+        return Ok(format!("{open},\"payload\":{}}}", raw.get()));
     }
+    let content_type = args.content_type.as_deref().ok_or_else(|| {
+        Failure::usage("--data is no JSON; say what it is, for example --content-type text/plain")
+    })?;
+    fields.insert("payload_base64".to_owned(), json!(STANDARD.encode(&data)));
+    fields.insert("content_type".to_owned(), json!(content_type));
+    Ok(Value::Object(fields).to_string())
 }
 
 fn metadata(pairs: &[String]) -> Result<Option<Value>, Failure> {
     let pairs = pairs.iter().map(|pair| {
-        let (name, value) = pair
-            .split_once('=')
-            .ok_or_else(|| Failure::usage(format!("--metadata: {pair:?} is no pair; write for example order=17")))?;
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("--metadata: {pair:?} is no pair; write for example order=17"))
+        })?;
         Ok((name.to_owned(), json!(value)))
     });
     let object: Map<String, Value> = pairs.collect::<Result<_, Failure>>()?;
@@ -105,10 +103,14 @@ pub(super) fn data(argument: &str) -> Result<Vec<u8>, Failure> {
     if argument == "-" {
         let mut data = Vec::new();
         let read = std::io::stdin().lock().read_to_end(&mut data);
-        return read.map(|_| data).map_err(|error| Failure::refused(format!("standard input can't be read: {error}")));
+        return read
+            .map(|_| data)
+            .map_err(|error| Failure::refused(format!("standard input can't be read: {error}")));
     }
     match argument.strip_prefix('@') {
-        Some(path) => std::fs::read(path).map_err(|error| Failure::refused(format!("{path} can't be read: {error}"))),
+        Some(path) => {
+            std::fs::read(path).map_err(|error| Failure::refused(format!("{path} can't be read: {error}")))
+        }
         None => Ok(argument.as_bytes().to_vec()),
     }
 }
@@ -126,7 +128,9 @@ fn told(answer: &Value) -> String {
     let jobs = answer["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for job in jobs {
         let due = match job["due_at"].as_str() {
-            Some(due) => format!("  due {} ({})", times::short(due), times::from_now(due).unwrap_or_default()),
+            Some(due) => {
+                format!("  due {} ({})", times::short(due), times::from_now(due).unwrap_or_default())
+            }
             None => String::new(),
         };
         lines.push(format!(
@@ -168,7 +172,8 @@ mod tests {
 
     #[test]
     fn r_a10_a_payload_is_sent_to_the_byte() {
-        let body = body_of(&["--queue", "carts", "--delay", "24h", "--data", " {\"b\": 1.50, \"a\":[ ]} "]).unwrap();
+        let body =
+            body_of(&["--queue", "carts", "--delay", "24h", "--data", " {\"b\": 1.50, \"a\":[ ]} "]).unwrap();
         let expected = r#"{"delay":"24h","key":"k:1","to":{"queue":"carts"},"payload":{"b": 1.50, "a":[ ]}}"#;
         assert_eq!(expected, body);
         assert_eq!(r#"{"key":"k:1","payload":{}}"#, body_of(&[]).unwrap());

@@ -1,6 +1,8 @@
 //! `states` and `classes`: what the words mean, from the core's own tables.
 
-use posthaste_core::{CLASS_RULES, Cause, Class, Disposition, Effect, Reading, STATUS_RULES, StateName, StatusRule};
+use posthaste_core::{
+    CLASS_RULES, Cause, Class, Disposition, Effect, Reading, STATUS_RULES, StateName, StatusRule,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,11 +14,15 @@ use super::{
 /// What a state means.
 pub(super) fn meaning(state: StateName) -> &'static str {
     match state {
-        StateName::Scheduled => "waits for its due time; no attempt has failed yet, or it was sent round again",
+        StateName::Scheduled => {
+            "waits for its due time; no attempt has failed yet, or it was sent round again"
+        }
         StateName::Leased => "one attempt is running",
         StateName::Retryable => "an attempt failed or was lost; the next one starts at the due time",
         StateName::Committed => "the receiver has it",
-        StateName::DeadLettered => "given up, with the cause; nothing happens until a person or evidence leads on",
+        StateName::DeadLettered => {
+            "given up, with the cause; nothing happens until a person or evidence leads on"
+        }
         StateName::Cancelled => "called off; final",
     }
 }
@@ -65,10 +71,12 @@ fn follows(disposition: Disposition) -> &'static str {
 
 pub(super) fn states(args: OutputArgs) -> Result<Outcome, Failure> {
     if args.json {
-        let states = StateName::ALL.iter().map(|state| {
-            json!({ "state": state.as_str(), "meaning": meaning(*state), "action": action(*state) })
-        });
-        let causes = Cause::ALL.iter().map(|cause| json!({ "cause": cause.as_str(), "meaning": cause_meaning(*cause) }));
+        let states = StateName::ALL.iter().map(
+            |state| json!({ "state": state.as_str(), "meaning": meaning(*state), "action": action(*state) }),
+        );
+        let causes = Cause::ALL
+            .iter()
+            .map(|cause| json!({ "cause": cause.as_str(), "meaning": cause_meaning(*cause) }));
         let (states, causes): (Value, Value) = (states.collect(), causes.collect());
         return output::json(&json!({ "states": states, "dead_letter_causes": causes }));
     }
@@ -80,7 +88,7 @@ pub(super) fn states(args: OutputArgs) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn classes(args: OutputArgs) -> Result<Outcome, Failure> {
-    let answers = STATUS_RULES.iter().map(|rule| (statuses(rule), rule.reading));
+    let answers = STATUS_RULES.iter().map(|rule| (statuses(*rule), rule.reading));
     if args.json {
         let answers = answers.map(|(answer, reading)| match reading {
             Reading::Accepted => json!({ "answer": answer, "outcome": "committed" }),
@@ -131,7 +139,7 @@ fn class_meaning(class: Class) -> &'static str {
     }
 }
 
-fn statuses(rule: &StatusRule) -> String {
+fn statuses(rule: StatusRule) -> String {
     let range = match rule.statuses {
         (from, to) if from == to => from.to_string(),
         (0, u16::MAX) => "any other".to_owned(),

@@ -63,6 +63,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<Outcome, Failure> {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // the shape that `map_err` takes
 fn failed(error: anyhow::Error) -> Failure {
     Failure::refused(format!("{error:#}"))
 }
@@ -84,7 +85,10 @@ fn greet(config: &Config, running: &Running) {
         let sources = count(|spec| matches!(spec, Spec::Source(_)));
         let endpoints = count(|spec| matches!(spec, Spec::Endpoint(_)));
         let queues = count(|spec| matches!(spec, Spec::Queue(_)));
-        note(&format!("  config  {} (sources: {sources}, endpoints: {endpoints}, queues: {queues})", file.display()));
+        note(&format!(
+            "  config  {} (sources: {sources}, endpoints: {endpoints}, queues: {queues})",
+            file.display()
+        ));
     }
     if !config.warnings.is_empty() {
         note(&format!("  {} warnings: see `posthaste check-config`", config.warnings.len()));
@@ -119,7 +123,11 @@ async fn reload(sources: &Sources, old: &Config, running: &Running) {
         }
     };
     for setting in old.fixed_settings_that_differ(&config) {
-        tracing::warn!(event = "reload_needs_restart", setting, "this setting takes effect at the next start");
+        tracing::warn!(
+            event = "reload_needs_restart",
+            setting,
+            "this setting takes effect at the next start"
+        );
     }
     match running.reload(&config).await {
         Ok(()) => tracing::info!(event = "reloaded", destinations = config.declared.len()),

@@ -33,19 +33,24 @@ pub(super) async fn run(args: TimelineArgs) -> Result<Outcome, Failure> {
 /// The story of one key, as it is printed.
 pub(crate) fn told(timeline: &Value) -> String {
     let mut lines = vec![
-        format!("{}  {}", styled(STRONG, &shown(&timeline["key"])), styled(FAINT, &shown(&timeline["message_id"]))),
+        format!(
+            "{}  {}",
+            styled(STRONG, &shown(&timeline["key"])),
+            styled(FAINT, &shown(&timeline["message_id"]))
+        ),
         shown(&timeline["summary"]),
         String::new(),
     ];
     for job in list(&timeline["jobs"]) {
         lines.push(job_line(job));
         if let Some(state) = job["state"].as_str().and_then(StateName::parse) {
-            lines.push(format!("  {}; {}", reference::meaning(state), reference::action(state)));
+            lines.push(format!("  {}\n  you can: {}", reference::meaning(state), reference::action(state)));
         }
     }
     lines.push(String::new());
     let entries = list(&timeline["entries"]);
-    let width = |column: fn(&Value) -> String| entries.iter().map(|entry| column(entry).chars().count()).max();
+    let width =
+        |column: fn(&Value) -> String| entries.iter().map(|entry| column(entry).chars().count()).max();
     let widths = [width(stage).unwrap_or(0), width(where_to).unwrap_or(0), width(attempt).unwrap_or(0)];
     let mut day = String::new();
     for entry in entries {
@@ -61,15 +66,17 @@ pub(crate) fn told(timeline: &Value) -> String {
 
 /// `carts  dead_lettered (exhausted)  job_…  attempt 25  25 to 25 …`.
 pub(super) fn job_line(job: &Value) -> String {
-    let cause = job["cause"].as_str().map(|cause| format!(" ({})", output::printable(cause))).unwrap_or_default();
+    let cause =
+        job["cause"].as_str().map(|cause| format!(" ({})", output::printable(cause))).unwrap_or_default();
     let attempt = match job["attempt"].as_u64() {
         Some(attempt) => format!("attempt {attempt}"),
         None => "not tried yet".to_owned(),
     };
     let waits = matches!(job["state"].as_str(), Some("scheduled" | "retryable"));
-    let due = job["due_at"].as_str().filter(|_| waits).map(|due| {
-        format!("  due {} ({})", times::short(due), times::from_now(due).unwrap_or_default())
-    });
+    let due = job["due_at"]
+        .as_str()
+        .filter(|_| waits)
+        .map(|due| format!("  due {} ({})", times::short(due), times::from_now(due).unwrap_or_default()));
     let owner = job["owner"].as_str().map(|owner| format!("  owner {}", output::printable(owner)));
     format!(
         "{}  {}{cause}  {attempt}{}{}  {}",
@@ -148,7 +155,9 @@ pub(super) fn effect_words(attempt: &Value) -> String {
     let class = attempt["class"].as_str().unwrap_or_default();
     let words = match (attempt["effect"].as_str(), attempt["outcome"].as_str()) {
         (None, _) => return "-".to_owned(),
-        (Some("none"), _) if matches!(class, "dns" | "connect" | "tls" | "blocked") => "never reached the receiver",
+        (Some("none"), _) if matches!(class, "dns" | "connect" | "tls" | "blocked") => {
+            "never reached the receiver"
+        }
         (Some("none"), Some("failed")) => "refused by the receiver: no effect",
         (Some("none"), _) => "no effect",
         (Some("possible"), _) => "no word from the receiver: MAY HAVE ACTED",
@@ -173,19 +182,28 @@ fn next(entry: &Value) -> String {
     let word = if stage == "scheduled" { "for" } else { "next" };
     // Said once: by the entry that schedules the next attempt.
     let said = matches!(stage, "scheduled" | "retry_scheduled" | "released");
-    entry["next_at"].as_str().filter(|_| said).map(|at| format!("{word} {}", times::short(at))).unwrap_or_default()
+    entry["next_at"]
+        .as_str()
+        .filter(|_| said)
+        .map(|at| format!("{word} {}", times::short(at)))
+        .unwrap_or_default()
 }
 
 fn who(entry: &Value) -> String {
-    let said = matches!(entry["stage"].as_str(), Some("leased" | "cancelled" | "cancel_requested" | "stale_report"));
-    entry["actor"].as_str().filter(|_| said).map(|actor| format!("by {}", output::printable(actor))).unwrap_or_default()
+    let said =
+        matches!(entry["stage"].as_str(), Some("leased" | "cancelled" | "cancel_requested" | "stale_report"));
+    entry["actor"]
+        .as_str()
+        .filter(|_| said)
+        .map(|actor| format!("by {}", output::printable(actor)))
+        .unwrap_or_default()
 }
 
 fn why(entry: &Value) -> String {
     let detail = &entry["detail"];
-    let words = ["cause", "source", "code", "message", "reason"].iter().filter_map(|name| {
-        detail[*name].as_str().map(|text| format!("{name}: {}", output::printable(text)))
-    });
+    let words = ["cause", "source", "code", "message", "reason"]
+        .iter()
+        .filter_map(|name| detail[*name].as_str().map(|text| format!("{name}: {}", output::printable(text))));
     words.collect::<Vec<_>>().join("  ")
 }
 
@@ -246,12 +264,13 @@ mod tests {
             ],
         }));
         let plain = anstream::adapter::strip_str(&story).to_string();
-        expect_test::expect![[r#"
+        expect_test::expect![[r"
             k:1  msg_1
             came once; carts: committed, 2 attempts
 
             carts  committed  attempt 2  job_1
-              the receiver has it; nothing to do
+              the receiver has it
+              you can: nothing to do
 
             2026-11-30 UTC
               09:00:00.000  · accepted
@@ -260,7 +279,7 @@ mod tests {
               09:00:15.010  ? failed           carts  #1  failed: timeout  no word from the receiver: MAY HAVE ACTED
               09:00:15.010  · retry_scheduled  carts  #1  next 2026-11-30 09:00:20.000
             2026-12-01 UTC
-              00:00:00.000  ✓ committed        carts  #2  committed  acted (reported)  HTTP 200 in 12ms"#]]
+              00:00:00.000  ✓ committed        carts  #2  committed  acted (reported)  HTTP 200 in 12ms"]]
         .assert_eq(&plain);
     }
 }

@@ -81,20 +81,24 @@ fn every_line() -> Result<Outcome, Failure> {
     let mut outcome = Outcome::Done;
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
-        let line = line.map_err(|error| Failure::refused(format!("standard input can't be read: {error}")))?;
+        let line =
+            line.map_err(|error| Failure::refused(format!("standard input can't be read: {error}")))?;
         if line.trim().is_empty() {
             continue;
         }
-        let verdict = match serde_json::from_str::<Line>(&line).map_err(|error| error.to_string()).and_then(Once::of) {
-            Ok(once) => once.verify().map(|_| ()),
-            Err(problem) => {
-                outcome = Outcome::Refused;
-                Err(Verdict { reason: "unreadable_request", detail: problem })
-            }
-        };
+        let verdict =
+            match serde_json::from_str::<Line>(&line).map_err(|error| error.to_string()).and_then(Once::of) {
+                Ok(once) => once.verify().map(|_| ()),
+                Err(problem) => {
+                    outcome = Outcome::Refused;
+                    Err(Verdict { reason: "unreadable_request", detail: problem })
+                }
+            };
         let answer = match verdict {
             Ok(()) => json!({ "result": "valid" }),
-            Err(verdict) => json!({ "result": "invalid", "reason": verdict.reason, "detail": verdict.detail }),
+            Err(verdict) => {
+                json!({ "result": "invalid", "reason": verdict.reason, "detail": verdict.detail })
+            }
         };
         let written = writeln!(out, "{answer}").and_then(|()| out.flush());
         written.map_err(|error| Failure::refused(format!("standard output can't be written to: {error}")))?;
@@ -157,7 +161,9 @@ impl Once {
             Err(OnceError::UnknownScheme(error)) => {
                 Err(Verdict { reason: "unknown_scheme", detail: error.to_string() })
             }
-            Err(OnceError::Option(error)) => Err(Verdict { reason: "bad_setting", detail: error.to_string() }),
+            Err(OnceError::Option(error)) => {
+                Err(Verdict { reason: "bad_setting", detail: error.to_string() })
+            }
         }
     }
 }
@@ -169,13 +175,17 @@ fn explain(args: &VerifyArgs) -> Result<Outcome, Failure> {
         Ok(told) => {
             let mut lines = vec![format!("{}: the signature fits", styled(GOOD, "valid"))];
             lines.extend(told.delivery_id.map(|id| format!("  delivery  {}", output::printable(&id))));
-            lines.extend(told.event_type.map(|event_type| format!("  type      {}", output::printable(&event_type))));
+            lines.extend(
+                told.event_type.map(|event_type| format!("  type      {}", output::printable(&event_type))),
+            );
             return output::text(&lines.join("\n"));
         }
         Err(verdict) => verdict,
     };
     let mut lines = vec![format!("{}: {}: {}", styled(BAD, "invalid"), verdict.reason, verdict.detail)];
-    lines.extend(hints(&once, verdict.reason).into_iter().map(|hint| format!("  {} {hint}", styled(FAINT, "→"))));
+    lines.extend(
+        hints(&once, verdict.reason).into_iter().map(|hint| format!("  {} {hint}", styled(FAINT, "→"))),
+    );
     output::text(&lines.join("\n"))?;
     Ok(Outcome::Refused)
 }
@@ -184,7 +194,9 @@ fn from_flags(args: &VerifyArgs) -> Result<Once, Failure> {
     let pairs = |texts: &[String], separator: char, flag: &str| {
         let pair = |text: &String| {
             let (name, value) = text.split_once(separator).ok_or_else(|| {
-                Failure::usage(format!("{flag}: a name and a value are expected, with `{separator}` in between"))
+                Failure::usage(format!(
+                    "{flag}: a name and a value are expected, with `{separator}` in between"
+                ))
             })?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         };
@@ -219,22 +231,31 @@ fn hints(once: &Once, reason: &str) -> Vec<String> {
     let mut hints = Vec::new();
     if is(Reason::TimestampTooOld) || is(Reason::TimestampTooNew) {
         hints.push(match once.verify_body(&once.body, Some(u64::MAX)) {
-            Ok(_) => "the signature itself fits: only its time is out; say when it arrived with --now".to_owned(),
+            Ok(_) => {
+                "the signature itself fits: only its time is out; say when it arrived with --now".to_owned()
+            }
             Err(_) => "the signature doesn't fit either".to_owned(),
         });
     }
     if is(Reason::SignatureMismatch) {
         let cut = once.body.strip_suffix(b"\n").map(|body| body.strip_suffix(b"\r").unwrap_or(body));
         if cut.is_some_and(|body| once.verify_body(body, once.line.tolerance_seconds).is_ok()) {
-            hints.push("it fits without the line's end after the body: an editor or `echo` has added one".to_owned());
+            hints.push(
+                "it fits without the line's end after the body: an editor or `echo` has added one".to_owned(),
+            );
         } else {
-            hints.push("the body must be the exact bytes that came, before any parsing or formatting".to_owned());
+            hints.push(
+                "the body must be the exact bytes that came, before any parsing or formatting".to_owned(),
+            );
             hints.push("is it the secret of this very endpoint, and of this mode (test or live)?".to_owned());
         }
     }
     if is(Reason::MissingHeader) || is(Reason::MissingTimestamp) {
         let names: Vec<String> = once.line.headers.iter().map(|(name, _)| output::printable(name)).collect();
-        hints.push(format!("the headers given are: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }));
+        hints.push(format!(
+            "the headers given are: {}",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        ));
     }
     if is(Reason::BadSecret) {
         hints.push("give the secret as the provider shows it, with its prefix, by --secret".to_owned());

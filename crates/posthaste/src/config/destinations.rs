@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use posthaste_core::{DestinationId, LaneId, TenantId};
 use posthaste_engine::config::{
-    ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
+    ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue,
+    compile_source,
 };
 use serde::de::DeserializeOwned;
 use toml::{
@@ -76,7 +77,9 @@ pub(super) fn read(layers: &mut Layers<'_>, judge_url: JudgeUrl<'_>) -> Vec<Decl
         for element in elements {
             let one = match kind {
                 "source" => element.read(&mut faults, check_source).map(Spec::Source),
-                "endpoint" => element.read(&mut faults, |spec| check_endpoint(spec, judge_url)).map(Spec::Endpoint),
+                "endpoint" => {
+                    element.read(&mut faults, |spec| check_endpoint(spec, judge_url)).map(Spec::Endpoint)
+                }
                 _ => element.read(&mut faults, check_queue).map(Spec::Queue),
             };
             let place = element.document.place(&element.table.span());
@@ -115,11 +118,21 @@ fn elements<'i>(kind: &str, found: &Found<'i>, faults: &mut Vec<Fault>) -> Vec<E
         let tenant = match table.remove_entry("tenant") {
             None => TENANT_DEFAULT.to_owned(),
             Some((key, value)) => tenant_name(value.get_ref()).unwrap_or_else(|wrong| {
-                faults.push(found.document.fault_at(&format!("{path}.tenant"), &key.span(), Shown::Line, wrong));
+                faults.push(found.document.fault_at(
+                    &format!("{path}.tenant"),
+                    &key.span(),
+                    Shown::Line,
+                    wrong,
+                ));
                 TENANT_DEFAULT.to_owned()
             }),
         };
-        elements.push(Element { document: found.document, path, table: Spanned::new(item.span(), table), tenant });
+        elements.push(Element {
+            document: found.document,
+            path,
+            table: Spanned::new(item.span(), table),
+            tenant,
+        });
     }
     elements
 }
@@ -141,7 +154,7 @@ impl Element<'_> {
         let mut left_out = BTreeSet::new();
         loop {
             let tried = S::deserialize(Deserializer::from(Spanned::new(self.table.span(), table.clone())));
-            let (root, fault) = match tried {
+            let (path, fault) = match tried {
                 Ok(spec) => match check(&spec) {
                     Ok(()) => return left_out.is_empty().then_some(spec),
                     Err(error) => self.misunderstood(&error),
@@ -149,43 +162,64 @@ impl Element<'_> {
                 Err(error) => self.unread(&table, &error),
             };
             // What follows from a setting that was left out is no mistake of its own.
-            if !left_out.insert(root.clone()) {
+            if !left_out.insert(path.clone()) {
                 return None;
             }
             faults.push(fault);
-            if table.remove(root.as_str()).is_none() {
+            if !leave_out(&mut table, &path) {
                 return None;
             }
         }
     }
 
-    /// A mistake that reading found: its setting's first name, and what to say.
+    /// A mistake that reading found: its setting's path, and what to say.
     fn unread(&self, table: &DeTable<'_>, error: &toml::de::Error) -> (String, Fault) {
         let message = error.message();
         if let Some(field) = quoted_in(message, "missing field `") {
             let wrong = Wrong::new(format!("`{field}` is missing"), example(field));
-            return (field.to_owned(), self.document.fault_at(&self.path, &self.table.span(), Shown::Key, wrong));
+            return (
+                field.to_owned(),
+                self.document.fault_at(&self.path, &self.table.span(), Shown::Key, wrong),
+            );
         }
         let spot = error.span().and_then(|span| spot_at(table, span.start));
         let Some(spot) = spot else {
             let wrong = Wrong::new(without_values(message), "");
-            return (String::new(), self.document.fault_at(&self.path, &self.table.span(), Shown::Key, wrong));
+            return (
+                String::new(),
+                self.document.fault_at(&self.path, &self.table.span(), Shown::Key, wrong),
+            );
         };
         let path = format!("{}.{}", self.path, spot.path);
         let (shown, wrong) = match quoted_in(message, "unknown field `") {
             Some(field) => (Shown::Key, unknown_field(field, message)),
             None => (Shown::Line, Wrong::new(without_values(message), "")),
         };
-        (spot.root, self.document.fault_at(&path, &spot.key, shown, wrong))
+        (without_index(&spot.path), self.document.fault_at(&path, &spot.key, shown, wrong))
     }
 
     /// A mistake that understanding found.
     fn misunderstood(&self, error: &ConfigError) -> (String, Fault) {
-        let root = error.path.split(['.', '[']).next().unwrap_or_default().to_owned();
         let span = span_of(self.table.get_ref(), &error.path).unwrap_or(self.table.span());
         let wrong = Wrong::new(error.problem.as_str(), error.remedy.as_str());
-        (root, self.document.fault_at(&format!("{}.{}", self.path, error.path), &span, Shown::Line, wrong))
+        let path = format!("{}.{}", self.path, error.path);
+        (without_index(&error.path), self.document.fault_at(&path, &span, Shown::Line, wrong))
     }
+}
+
+/// `secrets[0]` → `secrets`: a list is left out whole.
+fn without_index(path: &str) -> String {
+    path.split('[').next().unwrap_or_default().to_owned()
+}
+
+/// Takes the setting at `path` out, or the table around it if it can't be found there.
+fn leave_out(table: &mut DeTable<'_>, path: &str) -> bool {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let within = rest.is_some_and(|rest| match table.get_mut(name).map(Spanned::get_mut) {
+        Some(DeValue::Table(inner)) => leave_out(inner, rest),
+        Some(_) | None => false,
+    });
+    within || table.remove(name).is_some()
 }
 
 fn unknown_field(field: &str, message: &str) -> Wrong {
@@ -216,7 +250,9 @@ fn quoted_in<'m>(message: &'m str, before: &str) -> Option<&'m str> {
 fn without_values(message: &str) -> String {
     match message.trim_end().rsplit_once("untagged enum ").map(|(_, name)| name) {
         Some("OneOrMany") => return "text, or a list of texts, is expected".to_owned(),
-        Some("AnswerSpec") => return "\"json\", \"empty\" or a status from 200 to 299 is expected".to_owned(),
+        Some("AnswerSpec") => {
+            return "\"json\", \"empty\" or a status from 200 to 299 is expected".to_owned();
+        }
         Some(_) | None => {}
     }
     let kinds = ["invalid type: ", "invalid value: "];
@@ -232,6 +268,8 @@ fn without_values(message: &str) -> String {
         "a sequence" => "a list",
         "a map" => "a table",
         "a string" => "text in quotes",
+        "u32" | "usize" | "u16" | "f64" => "a number",
+        "a boolean" => "true or false",
         other => other,
     };
     format!("{expected} is expected, not {} {kind}", if kind.starts_with(['a', 'i']) { "an" } else { "a" })
@@ -245,10 +283,11 @@ fn check_source(spec: &SourceSpec) -> Result<(), ConfigError> {
     compile_source(TENANT, spec, &secrets).map(drop)
 }
 
+/// The URL last: without one there would be no endpoint left in which to find other mistakes.
 fn check_endpoint(spec: &EndpointSpec, judge_url: JudgeUrl<'_>) -> Result<(), ConfigError> {
-    judge_url(&spec.url).map_err(|problem| ConfigError::new("url", problem, ""))?;
     let secrets = references::resolve("secrets", &spec.secrets)?;
-    compile_endpoint(TENANT, LANE, spec, &secrets).map(drop)
+    compile_endpoint(TENANT, LANE, spec, &secrets)?;
+    judge_url(&spec.url).map_err(|problem| ConfigError::new("url", problem, ""))
 }
 
 fn check_queue(spec: &QueueSpec) -> Result<(), ConfigError> {
@@ -259,7 +298,9 @@ fn check_queue(spec: &QueueSpec) -> Result<(), ConfigError> {
 fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
     let mut seen: HashMap<(&str, &str), &Declared> = HashMap::new();
     let mut faults = Vec::new();
-    for one in declared {
+    let mut in_order: Vec<&Declared> = declared.iter().collect();
+    in_order.sort_by(|one, two| one.place.cmp(&two.place));
+    for one in in_order {
         match seen.entry((&one.tenant, one.spec.id())) {
             std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(one)),
             std::collections::hash_map::Entry::Occupied(entry) => {
@@ -268,7 +309,9 @@ fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
                     place: one.place.clone(),
                     path: format!("{}[{}]", one.spec.kind(), one.spec.id()),
                     problem: format!("the id is taken by the {} at {}", first.spec.kind(), first.place),
-                    remedy: "sources, endpoints and queues of a tenant share one namespace: choose another id".to_owned(),
+                    remedy:
+                        "sources, endpoints and queues of a tenant share one namespace: choose another id"
+                            .to_owned(),
                     excerpt: None,
                 });
             }
@@ -279,7 +322,8 @@ fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
 
 /// What is allowed and probably not meant. Row C10.
 pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
-    let ids: BTreeSet<(&str, &str)> = declared.iter().map(|one| (one.tenant.as_str(), one.spec.id())).collect();
+    let ids: BTreeSet<(&str, &str)> =
+        declared.iter().map(|one| (one.tenant.as_str(), one.spec.id())).collect();
     let mut warnings = Vec::new();
     for one in declared {
         let mut warn = |setting: &str, problem: String, remedy: &str| {
@@ -304,7 +348,8 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
             }
         };
         if !idempotent && matches!(on_unknown, None | Some(OnUnknownSpec::Retry)) {
-            let problem = "an attempt that may have had its effect (time-out, reset, 5xx, lost lease) is tried again";
+            let problem =
+                "an attempt that may have had its effect (time-out, reset, 5xx, lost lease) is tried again";
             let remedy = "say idempotent = true if the receiver guards the idempotency key, or \
                           on_unknown = \"dead_letter\" to leave it to a person";
             warn("on_unknown", problem.to_owned(), remedy);

@@ -14,7 +14,8 @@ use super::fault::{Fault, Place, Wrong};
 const EXCERPT_CHARS_MAX: usize = 100;
 
 /// Words in names of settings whose values are never shown.
-const NEVER_SHOWN: &[&str] = &["secret", "_key", "token", "password", "headers", "authorization", "url", "hmac"];
+const NEVER_SHOWN: &[&str] =
+    &["secret", "_key", "token", "password", "headers", "authorization", "url", "hmac", "store"];
 
 /// How much of a line an excerpt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +45,16 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// The document as a table, as far as it can be read, and what can't.
-    pub(super) fn parse(&self) -> (Spanned<DeTable<'_>>, Vec<Fault>) {
-        let (table, errors) = DeTable::parse_recoverable(&self.text);
-        // Without an excerpt: where the text isn't understood, nobody knows what is a secret.
-        let faults = errors.iter().map(|error| {
+    /// The document as a table.
+    ///
+    /// Errors: the first place that is no TOML. What a parser makes of the rest would be guesses, and so would be their
+    /// faults. Without an excerpt: where the text isn't understood, nobody knows what is a secret.
+    pub(super) fn parse(&self) -> Result<DeTable<'_>, Box<Fault>> {
+        DeTable::parse(&self.text).map(Spanned::into_inner).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             let wrong = Wrong::new(format!("this is no TOML: {}", one_line(error.message())), "");
-            self.fault(String::new(), &span, wrong, None)
-        });
-        (table, faults.collect())
+            Box::new(self.fault(String::new(), &span, wrong, None))
+        })
     }
 
     /// A fault at the key or value at `span`.
@@ -87,7 +88,7 @@ impl Document {
         let offset = offset.min(self.text.len());
         let before = &self.text.as_bytes()[..offset];
         let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = self.text[..begin].lines().count() + 1;
         let text = self.text[begin..].lines().next().unwrap_or_default();
         let column = self.text.get(begin..offset).map_or(1, |head| head.chars().count() + 1);
         (line, column, text)
@@ -139,8 +140,6 @@ fn one_line(text: &str) -> String {
 pub(super) struct Spot {
     /// From the table on: names, and `[n]` for elements of lists.
     pub(super) path: String,
-    /// The first name of the path.
-    pub(super) root: String,
     pub(super) key: Range<usize>,
 }
 
@@ -148,8 +147,7 @@ pub(super) struct Spot {
 pub(super) fn spot_at(table: &DeTable<'_>, offset: usize) -> Option<Spot> {
     let mut best: Option<(usize, Spot)> = None;
     for (key, value) in table {
-        let root = key.get_ref().to_string();
-        let spot = Spot { path: root.clone(), root, key: key.span() };
+        let spot = Spot { path: key.get_ref().to_string(), key: key.span() };
         visit(value, &spot, offset, &mut best);
     }
     best.map(|(_, spot)| spot)
@@ -157,7 +155,8 @@ pub(super) fn spot_at(table: &DeTable<'_>, offset: usize) -> Option<Spot> {
 
 fn visit(value: &Spanned<DeValue<'_>>, spot: &Spot, offset: usize, best: &mut Option<(usize, Spot)>) {
     for span in [spot.key.clone(), value.span()] {
-        if (span.contains(&offset) || span.start == offset) && best.as_ref().is_none_or(|(len, _)| span.len() < *len)
+        if (span.contains(&offset) || span.start == offset)
+            && best.as_ref().is_none_or(|(len, _)| span.len() < *len)
         {
             *best = Some((span.len(), spot.clone()));
         }
@@ -166,13 +165,13 @@ fn visit(value: &Spanned<DeValue<'_>>, spot: &Spot, offset: usize, best: &mut Op
         DeValue::Table(table) => {
             for (key, value) in table {
                 let path = format!("{}.{}", spot.path, key.get_ref());
-                visit(value, &Spot { path, root: spot.root.clone(), key: key.span() }, offset, best);
+                visit(value, &Spot { path, key: key.span() }, offset, best);
             }
         }
         DeValue::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 let path = format!("{}[{at}]", spot.path);
-                visit(item, &Spot { path, root: spot.root.clone(), key: item.span() }, offset, best);
+                visit(item, &Spot { path, key: item.span() }, offset, best);
             }
         }
         DeValue::String(_)

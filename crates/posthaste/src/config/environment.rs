@@ -22,7 +22,10 @@ pub(super) fn documents(variables: &[(String, String)]) -> (Vec<Document>, Vec<F
     for (name, rest, value) in ours {
         match SETTINGS.iter().find(|(path, _)| variable(path) == rest) {
             Some((path, kind)) => {
-                documents.push(Document { origin: Origin::Variable(name.clone()), text: toml(path, *kind, value) });
+                documents.push(Document {
+                    origin: Origin::Variable(name.clone()),
+                    text: toml(path, *kind, value),
+                });
             }
             None if ELSEWHERE.contains(&rest) => {}
             None => faults.extend(mistake(name, rest)),
@@ -69,7 +72,10 @@ pub(super) fn quoted(text: &str) -> String {
     for character in text.chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
-            character if character.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(character))),
+            character if character.is_control() => {
+                let escape = format!("\\u{:04X}", u32::from(character));
+                quoted.push_str(&escape);
+            }
             character => quoted.push(character),
         }
     }
@@ -82,9 +88,13 @@ mod tests {
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
-        let pairs: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let pairs: Vec<_> =
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (documents, faults) = documents(&pairs);
-        (documents.into_iter().map(|document| document.text).collect(), faults.iter().map(Fault::to_string).collect())
+        (
+            documents.into_iter().map(|document| document.text).collect(),
+            faults.iter().map(Fault::to_string).collect(),
+        )
     }
 
     #[test]

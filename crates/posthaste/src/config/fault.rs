@@ -53,7 +53,8 @@ impl fmt::Display for Place {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.place)?;
-        if !self.path.is_empty() {
+        let said_by_flag = matches!(self.place, Place::Flag(_));
+        if !self.path.is_empty() && !said_by_flag {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.problem)?;

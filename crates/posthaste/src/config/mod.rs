@@ -21,15 +21,15 @@ use posthaste_core::limits;
 use posthaste_engine::config::parse_duration;
 use secrecy::{ExposeSecret, SecretString};
 
-use self::{
-    document::{Document, Origin},
-    fault::Wrong,
-    settings::{Layers, count, list, switch, text},
-};
 pub(crate) use self::references::follow;
 pub use self::{
     destinations::{Declared, Spec, TENANT_DEFAULT},
     fault::{Fault, Faults, Place},
+};
+use self::{
+    document::{Document, Origin},
+    fault::Wrong,
+    settings::{Layers, count, list, switch, text},
 };
 
 /// The file that is read if it is there and no other is named.
@@ -140,7 +140,8 @@ impl Sources {
 pub fn load(sources: &Sources) -> Result<Config, Faults> {
     let mut documents = Vec::new();
     let mut faults = Vec::new();
-    let file = sources.file.clone().or_else(|| Path::new(FILE_DEFAULT).is_file().then(|| FILE_DEFAULT.into()));
+    let file =
+        sources.file.clone().or_else(|| Path::new(FILE_DEFAULT).is_file().then(|| FILE_DEFAULT.into()));
     if let Some(file) = &file {
         match std::fs::read_to_string(file) {
             Ok(text) => documents.push(Document { origin: Origin::File(file.display().to_string()), text }),
@@ -162,7 +163,11 @@ pub fn load(sources: &Sources) -> Result<Config, Faults> {
     for document in &documents {
         layers.lay(document);
     }
-    let bootstrap = sources.variables.iter().find(|(name, _)| name == BOOTSTRAP_VARIABLE).map(|(_, key)| key.as_str().into());
+    let bootstrap = sources
+        .variables
+        .iter()
+        .find(|(name, _)| name == BOOTSTRAP_VARIABLE)
+        .map(|(_, key)| key.as_str().into());
     let config = read(&mut layers, file, bootstrap);
     if layers.faults.is_empty() {
         return Ok(config);
@@ -197,8 +202,12 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
     let insecure = layers.read("insecure", switch).unwrap_or(false);
     let local = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT_DEFAULT);
     let guard = GuardConfig {
-        destinations: layers.read("outbound.destinations", |value| list(value, host_pattern)).unwrap_or_default(),
-        private_networks: layers.read("outbound.private_networks", |value| list(value, network)).unwrap_or_default(),
+        destinations: layers
+            .read("outbound.destinations", |value| list(value, host_pattern))
+            .unwrap_or_default(),
+        private_networks: layers
+            .read("outbound.private_networks", |value| list(value, network))
+            .unwrap_or_default(),
         plain_http: match layers.read("outbound.allow_http", switch) {
             Some(true) => PlainHttp::Anywhere,
             Some(false) | None => PlainHttp::PrivateNetworksOnly,
@@ -219,8 +228,12 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
         payload_bytes_max: layers
             .read("limits.payload_bytes_max", |value| count(value, 1..=limits::PAYLOAD_BYTES_CEILING))
             .unwrap_or(limits::PAYLOAD_BYTES_DEFAULT),
-        connections_max: layers.read("limits.connections_max", |value| count(value, 1..=1_000_000)).unwrap_or(10_000),
-        deliveries_max: layers.read("limits.deliveries_max", |value| count(value, 1..=100_000)).unwrap_or(512),
+        connections_max: layers
+            .read("limits.connections_max", |value| count(value, 1..=1_000_000))
+            .unwrap_or(10_000),
+        deliveries_max: layers
+            .read("limits.deliveries_max", |value| count(value, 1..=100_000))
+            .unwrap_or(512),
         log: LogConfig {
             format: layers.read("log.format", log_format),
             level: layers.read("log.level", log_level).unwrap_or_else(|| "info".to_owned()),
@@ -232,7 +245,8 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
 
 fn store(value: &toml::de::DeValue<'_>) -> Result<PathBuf, Wrong> {
     let text = text(value)?;
-    if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty() && !path.starts_with(':')) {
+    if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty() && !path.starts_with(':'))
+    {
         return Ok(path.into());
     }
     if text.starts_with("postgres:") || text.starts_with("postgresql:") {
@@ -263,16 +277,20 @@ fn address(value: &toml::de::DeValue<'_>, insecure: bool) -> Result<SocketAddr, 
 fn public_url(value: &toml::de::DeValue<'_>) -> Result<String, Wrong> {
     let text = text(value)?;
     let parsed = url::Url::parse(text).ok().filter(|url| {
-        matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none() && url.username().is_empty()
+        matches!(url.scheme(), "http" | "https")
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.username().is_empty()
     });
-    let wrong = || Wrong::new("this is no URL without a path", "write for example \"https://hooks.example.com\"");
+    let wrong =
+        || Wrong::new("this is no URL without a path", "write for example \"https://hooks.example.com\"");
     parsed.map(|_| text.trim_end_matches('/').to_owned()).ok_or_else(wrong)
 }
 
 fn accept_deadline(value: &toml::de::DeValue<'_>) -> Result<Duration, Wrong> {
     let duration = parse_duration(text(value)?).map_err(|error| Wrong::new(error.to_string(), ""))?;
     let duration = Duration::from_millis(duration.0);
-    if (Duration::from_millis(10)..=Duration::from_secs(60)).contains(&duration) {
+    if (Duration::from_millis(10)..=Duration::from_mins(1)).contains(&duration) {
         return Ok(duration);
     }
     Err(Wrong::new("the deadline is out of range", "give 10ms to 1m; providers give up after 5s to 30s"))

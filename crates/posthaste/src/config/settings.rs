@@ -82,19 +82,21 @@ pub(super) struct Layers<'i> {
 impl<'i> Layers<'i> {
     /// Lays `document` over what is there.
     pub(super) fn lay(&mut self, document: &'i Document) {
-        let (table, faults) = document.parse();
-        self.faults.extend(faults);
-        for (key, value) in table.into_inner() {
+        let table = match document.parse() {
+            Ok(table) => table,
+            Err(fault) => return self.faults.push(*fault),
+        };
+        for (key, value) in table {
             let name = key.get_ref().to_string();
-            match value.get_ref() {
-                DeValue::Table(section) if SECTIONS.contains(&name.as_str()) => {
-                    self.lay_section(document, &name, section);
-                }
-                _ if SECTIONS.contains(&name.as_str()) => {
-                    let wrong = Wrong::new("this is a section", format!("write [{name}] on a line of its own"));
+            let is_section = SECTIONS.contains(&name.as_str());
+            match value.get_ref().as_table().filter(|_| is_section) {
+                Some(section) => self.lay_section(document, &name, section),
+                None if is_section => {
+                    let wrong =
+                        Wrong::new("this is a section", format!("write [{name}] on a line of its own"));
                     self.faults.push(document.fault_at(&name, &key.span(), Shown::Key, wrong));
                 }
-                _ => self.lay_setting(document, name, key.span(), value),
+                None => self.lay_setting(document, name, key.span(), value),
             }
         }
     }
@@ -169,9 +171,9 @@ pub(super) fn text<'v>(value: &'v DeValue<'_>) -> Result<&'v str, Wrong> {
 
 /// A value as a switch.
 pub(super) fn switch(value: &DeValue<'_>) -> Result<bool, Wrong> {
-    value
-        .as_bool()
-        .ok_or_else(|| Wrong::new(format!("true or false is expected, not {}", a(value.type_str())), "write true or false"))
+    value.as_bool().ok_or_else(|| {
+        Wrong::new(format!("true or false is expected, not {}", a(value.type_str())), "write true or false")
+    })
 }
 
 /// A value as a count within `bounds`.

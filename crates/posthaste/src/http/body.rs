@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 
 use super::{Code, Problem};
 
-/// What is still read of a body that is too long, so that a client that sends before it listens gets its answer.
+/// What is still read of a body beyond its limit, so that a client that sends before it listens gets its answer.
 const DISCARD_BYTES_MAX: usize = 1024 * 1024;
 
 /// How long that may take.
@@ -34,14 +34,14 @@ pub(crate) async fn read(headers: &HeaderMap, mut body: Body, limit: BodyLimit) 
     if announced.is_some_and(|length| length > limit.bytes_max) {
         // Whoever asks before sending has sent nothing yet.
         if !headers.contains_key(header::EXPECT) {
-            discard(body).await;
+            discard(body, limit).await;
         }
         return Err(too_large(limit));
     }
     let reading = collect(&mut body, announced.unwrap_or(0), limit);
     match tokio::time::timeout(limit.read_timeout, reading).await {
         Ok(Err(problem)) if problem.code() == limit.code => {
-            discard(body).await;
+            discard(body, limit).await;
             Err(problem)
         }
         Ok(read) => read,
@@ -95,11 +95,12 @@ fn too_large(limit: BodyLimit) -> Problem {
     Problem::new(limit.code, format!("the body is too large; at most {} bytes are taken", limit.bytes_max))
 }
 
-async fn discard(mut body: Body) {
+async fn discard(mut body: Body, limit: BodyLimit) {
+    let bytes_max = limit.bytes_max + DISCARD_BYTES_MAX;
     let discarding = async {
         let mut length = 0;
         while let Some(Ok(frame)) = body.frame().await
-            && length < DISCARD_BYTES_MAX
+            && length < bytes_max
         {
             length += frame.data_ref().map_or(0, Bytes::len);
         }

@@ -22,7 +22,7 @@ use super::{
 const BYTES_MAX: usize = 256 * 1024;
 
 /// A page of one kind.
-pub(super) async fn list(
+pub(super) fn list(
     state: &AppState,
     caller: &Caller,
     uri: &Uri,
@@ -32,13 +32,19 @@ pub(super) async fn list(
     let query = Query::parse(uri, &["limit", "cursor"])?;
     let directory = state.engine().directory();
     let entries = directory.list(caller.tenant, kind);
-    let page = Page::of_sorted(entries, |entry| entry.row.id.to_string(), query.get("cursor"), query.limit()?);
+    let page =
+        Page::of_sorted(entries, |entry| entry.row.id.to_string(), query.get("cursor"), query.limit()?);
     let data = page.data.into_iter().map(destination_view::of_entry).collect();
     Ok(answer(StatusCode::OK, &Page { data, next_cursor: page.next_cursor }))
 }
 
 /// One destination.
-pub(super) fn get(state: &AppState, caller: &Caller, id: &str, kind: DestinationKind) -> Result<Response, Problem> {
+pub(super) fn get(
+    state: &AppState,
+    caller: &Caller,
+    id: &str,
+    kind: DestinationKind,
+) -> Result<Response, Problem> {
     caller.require_read_or_operate()?;
     let directory = state.engine().directory();
     let entry = DestinationId::new(id).ok().and_then(|id| directory.find(caller.tenant, &id));
@@ -155,7 +161,7 @@ macro_rules! routes {
                 caller: Caller,
                 uri: Uri,
             ) -> Result<Response, Problem> {
-                super::list(&state, &caller, &uri, DestinationKind::$kind).await
+                super::list(&state, &caller, &uri, DestinationKind::$kind)
             }
 
             #[doc = concat!("Makes ", $what, ".")]
@@ -248,6 +254,15 @@ macro_rules! routes {
     };
 }
 
-routes!(endpoints, Endpoint, EndpointSchema, "/v1/endpoints", "/v1/endpoints/{id}", "endpoints", "endpoints.", "an endpoint");
+routes!(
+    endpoints,
+    Endpoint,
+    EndpointSchema,
+    "/v1/endpoints",
+    "/v1/endpoints/{id}",
+    "endpoints",
+    "endpoints.",
+    "an endpoint"
+);
 routes!(queues, Queue, QueueSchema, "/v1/queues", "/v1/queues/{id}", "queues", "queues.", "a queue");
 routes!(sources, Source, SourceSchema, "/v1/sources", "/v1/sources/{id}", "sources", "sources.", "a source");

@@ -1,7 +1,11 @@
 //! `intake`: a provider's signed request, taken on its exact bytes. Rows A1, A3, A4, A6, A9.
 
-use axum::{body::Body, extract::State, response::Response};
-use http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::Response,
+};
+use http::{StatusCode, header, request::Parts};
 use posthaste_core::{Path, TenantId};
 use posthaste_engine::{IntakeRequest, Received, config::AnswerStyle};
 use serde::Serialize;
@@ -29,13 +33,6 @@ pub(crate) struct IntakeAnswer<'a> {
     message_id: Shown<posthaste_core::MessageId>,
 }
 
-/// A request, apart from its body.
-struct Envelope<'a> {
-    method: &'a Method,
-    uri: &'a Uri,
-    headers: &'a HeaderMap,
-}
-
 /// Takes a signed delivery for a source of the default tenant.
 ///
 /// The signature stands for the API key. The answer leaves when the delivery is durable; a delivery that is known is
@@ -55,13 +52,9 @@ struct Envelope<'a> {
 pub(super) async fn to_default_tenant(
     State(state): State<AppState>,
     Segments(source): Segments<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let envelope = Envelope { method: &method, uri: &uri, headers: &headers };
-    take(&state, &state.options().default_tenant, &source, envelope, body).await
+    take(&state, &state.options().default_tenant, &source, request).await
 }
 
 /// Takes a signed delivery for a source of any tenant.
@@ -85,39 +78,33 @@ pub(super) async fn to_default_tenant(
 pub(super) async fn to_tenant(
     State(state): State<AppState>,
     Segments((tenant, source)): Segments<(String, String)>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let envelope = Envelope { method: &method, uri: &uri, headers: &headers };
-    take(&state, &tenant, &source, envelope, body).await
+    take(&state, &tenant, &source, request).await
 }
 
-async fn take(
-    state: &AppState,
-    tenant: &str,
-    source: &str,
-    envelope: Envelope<'_>,
-    body: Body,
-) -> Result<Response, Problem> {
+async fn take(state: &AppState, tenant: &str, source: &str, request: Request) -> Result<Response, Problem> {
     let engine = state.engine();
+    // Taken apart, not extracted: an extractor would copy the headers.
+    let (head, body) = request.into_parts();
     // A tenant that is not known must look like a source that is not.
     let unknown = || Problem::new(Code::UnknownSource, format!("there is no source {source:?}"));
     let tenant: TenantId = engine.directory().tenant(tenant).ok_or_else(unknown)?;
     let limit = BodyLimit {
         // A source whose configuration is broken has no limit of its own; the engine then says what is wrong.
-        bytes_max: engine.intake_body_limit(tenant, source).unwrap_or(posthaste_core::limits::PAYLOAD_BYTES_DEFAULT),
+        bytes_max: engine
+            .intake_body_limit(tenant, source)
+            .unwrap_or(posthaste_core::limits::PAYLOAD_BYTES_DEFAULT),
         read_timeout: state.options().limits.body_read_timeout,
         code: Code::PayloadTooLarge,
     };
-    let body = body::read(envelope.headers, body, limit).await?;
-    let url = url(state, &envelope);
+    let body = body::read(&head.headers, body, limit).await?;
+    let url = url(state, &head);
     let headers: Vec<(&str, &[u8])> =
-        envelope.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    let correlation_id = context::correlation_id(envelope.headers, engine.now());
+        head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let correlation_id = context::correlation_id(&head.headers, engine.now());
     let request = IntakeRequest {
-        method: envelope.method.as_str(),
+        method: head.method.as_str(),
         url: &url,
         headers: &headers,
         body,
@@ -128,13 +115,13 @@ async fn take(
 }
 
 /// The URL as the provider sees it.
-fn url(state: &AppState, envelope: &Envelope<'_>) -> String {
-    let path = envelope.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+fn url(state: &AppState, head: &Parts) -> String {
+    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     if let Some(public) = &state.options().public_url {
         return format!("{}{path}", public.trim_end_matches('/'));
     }
-    let host = envelope.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let authority = host.or_else(|| envelope.uri.authority().map(http::uri::Authority::as_str));
+    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let authority = host.or_else(|| head.uri.authority().map(http::uri::Authority::as_str));
     format!("http://{}{path}", authority.unwrap_or("localhost"))
 }
 

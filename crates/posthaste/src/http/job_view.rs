@@ -1,8 +1,8 @@
 //! Jobs and attempts on the wire.
 
 use posthaste_core::{
-    Attempt, AttemptOutcome, Cause, Class, DurationMs, Effect, EffectSpan, Evidence, Job, Lease, LateReport, MessageId,
-    NextStep, Path, State,
+    Attempt, AttemptOutcome, Cause, Class, DurationMs, Effect, EffectSpan, Evidence, Job, LateReport, Lease,
+    MessageId, NextStep, Path, State,
 };
 use posthaste_engine::Engine;
 use posthaste_store::{AttemptView, JobView};
@@ -14,6 +14,7 @@ use super::{time::Time, wire::EventIdOf};
 
 /// A job: one message owed to one destination.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Job)]
 pub(crate) struct JobJson {
     /// `job_…`
     pub(crate) id: String,
@@ -75,6 +76,7 @@ pub(crate) struct JobJson {
 
 /// How many effects: at least `lo`, at most `hi`.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[schema(as = Effects)]
 pub(crate) struct EffectsJson {
     /// At least.
     pub(crate) lo: u32,
@@ -84,6 +86,7 @@ pub(crate) struct EffectsJson {
 
 /// A running attempt's lease.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Lease)]
 pub(crate) struct LeaseJson {
     /// Who has it.
     pub(crate) worker: Box<str>,
@@ -100,6 +103,7 @@ pub(crate) struct LeaseJson {
 
 /// An attempt: one lease of a job.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Attempt)]
 pub(crate) struct AttemptJson {
     /// Its number, from 1.
     pub(crate) attempt: Option<u32>,
@@ -154,6 +158,7 @@ pub(crate) struct AttemptJson {
 
 /// A report that came after its attempt's end.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LateReport)]
 pub(crate) struct LateJson {
     /// When it came.
     #[schema(value_type = String, format = DateTime)]

@@ -33,6 +33,7 @@ pub(crate) struct CancelRequest {
 
 /// What a cancel came to.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CancelAnswer)]
 pub(crate) struct CancelAnswerJson {
     /// `cancelled`: it will not run again. `requested`: it is running, and the worker is asked to stop. `too_late`: it is
     /// done.
@@ -57,10 +58,13 @@ pub(crate) struct CancelAnswerJson {
         (status = "4XX", description = "Refused", body = ProblemJson, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn list(State(state): State<AppState>, caller: Caller, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(state): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     caller.require_read()?;
-    let query =
-        Query::parse(&uri, &["state", "queue", "endpoint", "source", "order", "limit", "cursor"])?;
+    let query = Query::parse(&uri, &["state", "queue", "endpoint", "source", "order", "limit", "cursor"])?;
     let states: Vec<&str> = StateName::ALL.iter().map(|state| state.as_str()).collect();
     let limit = query.limit()?;
     let filter = JobFilter {
@@ -103,7 +107,8 @@ pub(super) async fn get(
 ) -> Result<Response, Problem> {
     caller.require_read()?;
     let id = parse_id(&id)?;
-    let view = state.engine().store().job(caller.tenant, id).await?.ok_or_else(|| unknown(&id.to_string()))?;
+    let view =
+        state.engine().store().job(caller.tenant, id).await?.ok_or_else(|| unknown(&id.to_string()))?;
     let message = message_of(&state, caller.tenant, &view.key).await?;
     Ok(answer(StatusCode::OK, &JobJson::whole(&view, message)))
 }
@@ -138,8 +143,11 @@ pub(super) async fn cancel(
 
 /// The lane of the destination that the query names.
 fn lane(state: &AppState, tenant: TenantId, query: &Query) -> Result<Option<LaneId>, Problem> {
-    let kinds =
-        [("queue", DestinationKind::Queue), ("endpoint", DestinationKind::Endpoint), ("source", DestinationKind::Source)];
+    let kinds = [
+        ("queue", DestinationKind::Queue),
+        ("endpoint", DestinationKind::Endpoint),
+        ("source", DestinationKind::Source),
+    ];
     let mut lane = None;
     for (name, kind) in kinds {
         let Some(text) = query.get(name) else { continue };
@@ -156,7 +164,11 @@ fn lane(state: &AppState, tenant: TenantId, query: &Query) -> Result<Option<Lane
     Ok(lane)
 }
 
-async fn message_of(state: &AppState, tenant: TenantId, key: &MessageKey) -> Result<Option<MessageId>, Problem> {
+async fn message_of(
+    state: &AppState,
+    tenant: TenantId,
+    key: &MessageKey,
+) -> Result<Option<MessageId>, Problem> {
     let message = state.engine().store().message(tenant, MessageName::Key(key.clone())).await?;
     Ok(message.map(|message| message.id))
 }

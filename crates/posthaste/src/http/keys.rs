@@ -37,6 +37,7 @@ pub(crate) struct KeyRequest {
 
 /// An API key, without the key itself.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKey)]
 pub(crate) struct KeyJson {
     /// `key_…`
     id: String,
@@ -97,7 +98,11 @@ pub(super) async fn create(
         (status = "4XX", description = "Refused", body = ProblemJson, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn list(State(state): State<AppState>, caller: Caller, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(state): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     caller.require_admin()?;
     let query = Query::parse(&uri, &["limit", "cursor"])?;
     let keys = state.engine().store().api_keys().await?;

@@ -84,7 +84,13 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// [`HttpLimits::shutdown_grace`] to end; the rest is cut off. Cancel: dropping it stops accepting, and leaves
 /// connections to end by themselves.
 pub async fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown: CancellationToken) {
-    let server = Arc::new(Server { router, builder: builder(&limits), limits, shutdown, cut: CancellationToken::new() });
+    let server = Arc::new(Server {
+        router,
+        builder: builder(&limits),
+        limits,
+        shutdown,
+        cut: CancellationToken::new(),
+    });
     let slots = Arc::new(Semaphore::new(server.limits.connections_max));
     let connections = TaskTracker::new();
     loop {
@@ -228,7 +234,11 @@ impl Drop for Running {
 }
 
 /// Answers one request. A panic becomes a 500 that says nothing of it.
-async fn answered(mut router: Router, request: Request<Incoming>, running: Running) -> Result<Response, Infallible> {
+async fn answered(
+    mut router: Router,
+    request: Request<Incoming>,
+    running: Running,
+) -> Result<Response, Infallible> {
     let mut answering = pin!(async move { router.call(request).await });
     let response = std::future::poll_fn(|context| {
         match std::panic::catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context))) {

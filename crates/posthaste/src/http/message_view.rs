@@ -98,6 +98,7 @@ fn job_lines(key: &MessageKey, jobs: &[JobBrief]) -> Vec<JobLine> {
 
 /// A message, without its payload.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
 pub(crate) struct MessageJson {
     /// `msg_…`
     id: String,
@@ -141,6 +142,7 @@ pub(crate) struct MessageJson {
 
 /// Another name of a message.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Alias)]
 pub(crate) struct AliasJson {
     /// `provider`, `delivery` or `alias`.
     kind: &'static str,
@@ -151,7 +153,8 @@ pub(crate) struct AliasJson {
 impl MessageJson {
     pub(crate) fn of(view: MessageView, jobs: &[JobBrief]) -> Self {
         let aliases = view.aliases.iter();
-        let alias = |(kind, key): &(KeyKind, MessageKey)| AliasJson { kind: kind.as_str(), key: key.to_string() };
+        let alias =
+            |(kind, key): &(KeyKind, MessageKey)| AliasJson { kind: kind.as_str(), key: key.to_string() };
         Self {
             id: view.id.to_string(),
             key: view.key.to_string(),

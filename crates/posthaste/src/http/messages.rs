@@ -1,17 +1,13 @@
 //! `messages.get`: messages and their payloads. Row A7.
 
-use axum::{
-    body::Body,
-    extract::State,
-    response::Response,
-};
+use axum::{body::Body, extract::State, response::Response};
 use http::{HeaderValue, StatusCode, Uri, header};
 use posthaste_core::MessageId;
 use posthaste_store::MessageName;
 
 use super::{
-    AppState, Caller, Code, Problem, json::answer, message_view::MessageJson, problem::ProblemJson, query::Query,
-    segments::Segments,
+    AppState, Caller, Code, Problem, json::answer, message_view::MessageJson, problem::ProblemJson,
+    query::Query, segments::Segments,
 };
 
 /// Shows the message that has a key, or any other name.
@@ -23,7 +19,11 @@ use super::{
         (status = "4XX", description = "Refused", body = ProblemJson, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn find(State(state): State<AppState>, caller: Caller, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn find(
+    State(state): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     caller.require_read()?;
     let key = Query::parse(&uri, &["key"])?.key()?;
     show(&state, &caller, MessageName::Key(key)).await

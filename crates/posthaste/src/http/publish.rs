@@ -1,8 +1,11 @@
 //! `messages.publish`, `messages.publish_batch`, `queue.publish`. Rows A10, B1, B11.
 
-use axum::{body::Body, extract::State, response::Response};
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use posthaste_core::limits;
 use posthaste_engine::{EngineError, Publish, Published};
 use serde::{Deserialize, Serialize};
@@ -70,10 +73,9 @@ pub(crate) enum BatchResult {
 pub(super) async fn publish(
     State(state): State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    publish_one(&state, &caller, &headers, body, |body, head| read_publish(body, body, head)).await
+    publish_one(&state, &caller, request, |body, head| read_publish(body, body, head)).await
 }
 
 /// Publishes a message to a queue.
@@ -93,23 +95,23 @@ pub(super) async fn publish(
 pub(super) async fn queue_publish(
     State(state): State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    publish_one(&state, &caller, &headers, body, read_queue_publish).await
+    publish_one(&state, &caller, request, read_queue_publish).await
 }
 
 async fn publish_one(
     state: &AppState,
     caller: &Caller,
-    headers: &HeaderMap,
-    body: Body,
+    request: Request,
     read: impl FnOnce(&Bytes, &Head) -> Result<Publish, Problem>,
 ) -> Result<Response, Problem> {
     caller.require_publish_somewhere()?;
     let engine = state.engine();
-    let body = state.read(headers, body, one_bytes_max(engine.settings().payload_bytes_max)).await?;
-    let publish = read(&body, &Head::of(headers, engine.now())?)?;
+    // Taken apart, not extracted: an extractor would copy the headers.
+    let (head, body) = request.into_parts();
+    let body = state.read(&head.headers, body, one_bytes_max(engine.settings().payload_bytes_max)).await?;
+    let publish = read(&body, &Head::of(&head.headers, engine.now())?)?;
     caller.require_publish(&publish.to)?;
     let mut published = engine.publish(caller.tenant, vec![publish]).await?;
     let published = published.pop().ok_or_else(missing_answer)??;
@@ -131,13 +133,13 @@ async fn publish_one(
 pub(super) async fn publish_batch(
     State(state): State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     caller.require_publish_somewhere()?;
     let engine = state.engine();
-    let head = Head::of(&headers, engine.now())?.without_key()?;
-    let body = state.read(&headers, body, limits::PUBLISH_BATCH_BYTES_MAX).await?;
+    let (parts, body) = request.into_parts();
+    let head = Head::of(&parts.headers, engine.now())?.without_key()?;
+    let body = state.read(&parts.headers, body, limits::PUBLISH_BATCH_BYTES_MAX).await?;
     let batch: BatchRequest<'_> = parse(&body)?;
     if batch.messages.len() > limits::PUBLISH_BATCH_MAX {
         return Err(too_many("messages", batch.messages.len(), limits::PUBLISH_BATCH_MAX));
@@ -149,10 +151,12 @@ pub(super) async fn publish_batch(
     };
     let read: Vec<Result<Publish, Problem>> = batch.messages.iter().map(read).collect();
     let mut good = Vec::with_capacity(read.len());
-    let read: Vec<Result<(), Problem>> = read.into_iter().map(|read| read.map(|read| good.push(read))).collect();
+    let read: Vec<Result<(), Problem>> =
+        read.into_iter().map(|read| read.map(|read| good.push(read))).collect();
     let mut published = engine.publish(caller.tenant, good).await?.into_iter();
     let results = read.into_iter().map(|read| {
-        let published = read.and_then(|()| published.next().ok_or_else(missing_answer)?.map_err(Problem::from));
+        let published =
+            read.and_then(|()| published.next().ok_or_else(missing_answer)?.map_err(Problem::from));
         match published {
             Ok(published) => BatchResult::Done {
                 status: status_of(&published).as_u16(),
@@ -166,7 +170,8 @@ pub(super) async fn publish_batch(
 
 /// A list is too long.
 pub(super) fn too_many(field: &'static str, count: usize, max: usize) -> Problem {
-    Problem::new(Code::TooManyItems, format!("`{field}`: at most {max}, these are {count}")).with("path", field)
+    Problem::new(Code::TooManyItems, format!("`{field}`: at most {max}, these are {count}"))
+        .with("path", field)
 }
 
 /// Bytes of a request with one message: its payload may be in base64.

@@ -3,8 +3,7 @@
 //! A payload given as JSON is kept byte for byte: it is scanned for its end, and never parsed.
 
 use base64::{
-    Engine as _,
-    alphabet,
+    Engine as _, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use bytes::Bytes;
@@ -130,7 +129,8 @@ impl Head {
     /// Errors: `invalid_name` for an `Idempotency-Key` that is no text.
     pub(crate) fn of(headers: &HeaderMap, now: Timestamp) -> Result<Self, Problem> {
         let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| {
-            let not_text = || Problem::new(Code::InvalidName, "`Idempotency-Key` may hold visible ASCII only");
+            let not_text =
+                || Problem::new(Code::InvalidName, "`Idempotency-Key` may hold visible ASCII only");
             value.to_str().map(str::to_owned).map_err(|_| not_text())
         });
         Ok(Self {
@@ -158,9 +158,8 @@ impl Head {
                 "`key` and the `Idempotency-Key` header differ; give one of them",
             )),
             (Some(key), _) | (None, Some(key)) => message_key(key),
-            (None, None) => {
-                Err(Problem::new(Code::MissingKey, "give `key`, or an `Idempotency-Key` header").with("path", "key"))
-            }
+            (None, None) => Err(Problem::new(Code::MissingKey, "give `key`, or an `Idempotency-Key` header")
+                .with("path", "key")),
         }
     }
 }
@@ -223,7 +222,8 @@ impl PublishRequest<'_> {
 
     /// The exact bytes, and their media type.
     fn payload(&self, body: &Bytes) -> Result<(Bytes, Option<Box<str>>), Problem> {
-        let conflict = |text: &'static str| Err(Problem::new(Code::PayloadConflict, text).with("path", "payload"));
+        let conflict =
+            |text: &'static str| Err(Problem::new(Code::PayloadConflict, text).with("path", "payload"));
         // `null` beside another way is how programs spell "not this way".
         let elsewhere = self.payload_base64.is_some() || self.payload_ref.is_some();
         let payload = self.payload.filter(|payload| !(elsewhere && payload.get() == "null"));
@@ -290,7 +290,8 @@ fn object(raw: &RawValue) -> Result<Box<str>, Problem> {
 /// A media type is sent on as a header, so it must be able to stand in one.
 fn content_type(text: &str) -> Result<Box<str>, Problem> {
     if text.is_empty() || !text.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
-        let problem = "`content_type`: give a media type of visible ASCII, for example text/csv; charset=utf-8";
+        let problem =
+            "`content_type`: give a media type of visible ASCII, for example text/csv; charset=utf-8";
         return Err(Problem::new(Code::InvalidValue, problem).with("path", "content_type"));
     }
     Ok(text.into())
@@ -301,8 +302,13 @@ const PAYLOAD_REF_BYTES_MAX: usize = 2_048;
 
 fn payload_ref(text: Option<String>) -> Result<Option<Box<str>>, Problem> {
     match text {
-        Some(text) if text.is_empty() || text.len() > PAYLOAD_REF_BYTES_MAX || text.chars().any(char::is_control) => {
-            let problem = format!("`payload_ref`: 1 to {PAYLOAD_REF_BYTES_MAX} bytes without control characters");
+        Some(text)
+            if text.is_empty()
+                || text.len() > PAYLOAD_REF_BYTES_MAX
+                || text.chars().any(char::is_control) =>
+        {
+            let problem =
+                format!("`payload_ref`: 1 to {PAYLOAD_REF_BYTES_MAX} bytes without control characters");
             Err(Problem::new(Code::InvalidValue, problem).with("path", "payload_ref"))
         }
         text => Ok(text.map(Into::into)),

@@ -1,8 +1,11 @@
 //! `queue.consume`: leases for workers that pull. Rows B3, B11.
 
-use axum::{body::Body, extract::State, response::Response};
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use posthaste_core::{DestinationId, DurationMs, State as JobState};
 use posthaste_engine::Consume;
 use posthaste_store::LeasedJob;
@@ -51,6 +54,7 @@ pub(crate) struct ConsumeAnswer<'a> {
 
 /// A leased job with what its attempt needs.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LeasedJob)]
 pub(crate) struct LeasedJobJson<'a> {
     /// `job_…`
     #[schema(value_type = String)]
@@ -124,15 +128,16 @@ pub(crate) struct LeasedJobJson<'a> {
 pub(super) async fn consume(
     State(state): State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     caller.require_work_somewhere()?;
-    let body = state.read(&headers, body, BYTES_MAX).await?;
+    let (head, body) = request.into_parts();
+    let body = state.read(&head.headers, body, BYTES_MAX).await?;
     let request: ConsumeRequest = parse(&body)?;
     let queue = destination("queue", &request.queue)?;
     caller.require_work(&queue)?;
-    let duration = |given: &Option<GivenDuration>, field| given.as_ref().map(|given| given.read(field)).transpose();
+    let duration =
+        |given: &Option<GivenDuration>, field| given.as_ref().map(|given| given.read(field)).transpose();
     let consume = Consume {
         queue: queue.clone(),
         max: request.max.unwrap_or(1),
@@ -185,7 +190,10 @@ fn leased_job<'a>(leased: &'a LeasedJob, queue: &'a DestinationId) -> LeasedJobJ
 }
 
 /// The payload as JSON if it is, else in base64: always one of the two.
-fn shown_payload<'a>(payload: &'a Bytes, content_type: Option<&str>) -> (Option<&'a RawValue>, Option<String>) {
+fn shown_payload<'a>(
+    payload: &'a Bytes,
+    content_type: Option<&str>,
+) -> (Option<&'a RawValue>, Option<String>) {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let json = content_type.is_some_and(is_json).then(|| serde_json::from_slice(payload).ok()).flatten();
     match json {

@@ -17,7 +17,9 @@ impl From<EngineError> for Problem {
             EngineError::KeyReused { field, message } => {
                 problem.with("field", field.as_str()).with("message_id", message.to_string())
             }
-            EngineError::Name { field, .. } | EngineError::Invalid { field, .. } => problem.with("path", field),
+            EngineError::Name { field, .. } | EngineError::Invalid { field, .. } => {
+                problem.with("path", field)
+            }
             EngineError::Config(fault) => problem.with("path", fault.path),
             EngineError::Refused(refusal) => with_refusal(problem, &refusal),
             EngineError::Store(_)
@@ -47,7 +49,9 @@ impl From<IntakeError> for Problem {
             IntakeError::UnknownSource(_) => Self::new(Code::UnknownSource, error.to_string()),
             IntakeError::SignatureInvalid(_) => Self::new(Code::SignatureInvalid, error.to_string()),
             IntakeError::MissingKey(_) => Self::new(Code::MissingKey, error.to_string()),
-            IntakeError::Engine(error @ (EngineError::NotFound { .. } | EngineError::NotAvailable { .. })) => {
+            IntakeError::Engine(
+                error @ (EngineError::NotFound { .. } | EngineError::NotAvailable { .. }),
+            ) => {
                 tracing::error!(event = "source_unavailable", error = %error, "a delivery was sent back");
                 Self::new(Code::SourceUnavailable, "the source can't take deliveries at the moment")
             }
@@ -69,10 +73,9 @@ fn with_refusal(problem: Problem, refusal: &Refusal) -> Problem {
             .with("cause", cause.as_str())
             .with("effect", span.effect.as_str())
             .with("effects", json!({ "lo": span.lo, "hi": span.hi })),
-        Refusal::LeaseExpired
-        | Refusal::NotDue { .. }
-        | Refusal::NotExpired { .. }
-        | Refusal::LookUpOwed => problem,
+        Refusal::LeaseExpired | Refusal::NotDue { .. } | Refusal::NotExpired { .. } | Refusal::LookUpOwed => {
+            problem
+        }
     }
 }
 

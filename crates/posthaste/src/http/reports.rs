@@ -1,7 +1,10 @@
 //! `queue.extend`, `.ack`, `.reject`, `.release`: what workers say of their jobs, singly or many at once. Row B3.
 
-use axum::{body::Body, extract::State, response::Response};
-use http::{HeaderMap, StatusCode};
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use http::StatusCode;
 use posthaste_core::{Class, Effect, FinishOutcome, JobId, RetryWish, limits};
 use posthaste_engine::{Destination, Directory, EngineError, WorkerAnswer, WorkerReport, WorkerSays};
 use posthaste_store::DestinationKind;
@@ -155,10 +158,9 @@ type Read = fn(&[u8]) -> Result<WorkerReport, Problem>;
 pub(super) async fn extend(
     state: State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    report(&state, &caller, &headers, body, read_extend).await
+    report(&state, &caller, request, read_extend).await
 }
 
 /// Reports that a job is done, was done before, or no longer applies.
@@ -176,10 +178,9 @@ pub(super) async fn extend(
 pub(super) async fn ack(
     state: State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    report(&state, &caller, &headers, body, read_ack).await
+    report(&state, &caller, request, read_ack).await
 }
 
 /// Reports that an attempt failed.
@@ -197,10 +198,9 @@ pub(super) async fn ack(
 pub(super) async fn reject(
     state: State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    report(&state, &caller, &headers, body, read_reject).await
+    report(&state, &caller, request, read_reject).await
 }
 
 /// Gives a job back untried.
@@ -218,21 +218,20 @@ pub(super) async fn reject(
 pub(super) async fn release(
     state: State<AppState>,
     caller: Caller,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    report(&state, &caller, &headers, body, read_release).await
+    report(&state, &caller, request, read_release).await
 }
 
 async fn report(
     state: &AppState,
     caller: &Caller,
-    headers: &HeaderMap,
-    body: Body,
+    request: Request,
     read: Read,
 ) -> Result<Response, Problem> {
     caller.require_work_somewhere()?;
-    let body = state.read(headers, body, BYTES_MAX).await?;
+    let (head, body) = request.into_parts();
+    let body = state.read(&head.headers, body, BYTES_MAX).await?;
     let checked = |bytes: &[u8]| {
         let report = read(bytes)?;
         require_work_on(caller, &state.engine().directory(), report.job)?;
@@ -242,7 +241,7 @@ async fn report(
         Ok(one) => {
             let mut answers = state.engine().report(caller.tenant, &caller.name, vec![one]).await?;
             let said = answers.pop().ok_or_else(missing_answer)??;
-            Ok(answer(StatusCode::OK, &OneAnswer::of(said)))
+            Ok(answer(StatusCode::OK, &OneAnswer::of(&said)))
         }
         Err(_) if has_jobs(&body) => report_many(state, caller, &body, checked).await,
         Err(problem) => Err(problem),
@@ -260,16 +259,13 @@ async fn report_many(
         return Err(too_many("jobs", many.jobs.len(), limits::CONSUME_MAX));
     }
     let mut good = Vec::with_capacity(many.jobs.len());
-    let read: Vec<Result<(), Problem>> = many
-        .jobs
-        .iter()
-        .map(|raw| checked(raw.get().as_bytes()).map(|report| good.push(report)))
-        .collect();
+    let read: Vec<Result<(), Problem>> =
+        many.jobs.iter().map(|raw| checked(raw.get().as_bytes()).map(|report| good.push(report))).collect();
     let mut answers = state.engine().report(caller.tenant, &caller.name, good).await?.into_iter();
     let results = read.into_iter().zip(&many.jobs).map(|(read, raw)| {
         let said = read.and_then(|()| answers.next().ok_or_else(missing_answer)?.map_err(Problem::from));
         let mut result = match said {
-            Ok(said) => OneAnswer::of(said).to_object(),
+            Ok(said) => OneAnswer::of(&said).to_object(),
             Err(problem) => problem.to_object(),
         };
         result.insert("job".to_owned(), job_named(raw));
@@ -279,8 +275,8 @@ async fn report_many(
 }
 
 impl OneAnswer {
-    fn of(said: WorkerAnswer) -> Self {
-        match said {
+    fn of(said: &WorkerAnswer) -> Self {
+        match *said {
             WorkerAnswer::Extended { lease_expires_at, cancel_requested } => {
                 Self::Extended(ExtendAnswer { lease_expires_at: Time(lease_expires_at), cancel_requested })
             }

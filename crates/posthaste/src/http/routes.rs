@@ -8,8 +8,9 @@ use axum::{
 use http::{Method, Uri};
 
 use super::{
-    AppState, Code, Problem, destinations::{endpoints, queues, sources}, health, intake, jobs, keys, messages, openapi,
-    overview, publish, queue, reports, timeline, ui,
+    AppState, Code, Problem,
+    destinations::{endpoints, queues, sources},
+    health, intake, jobs, keys, messages, openapi, overview, publish, queue, reports, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.

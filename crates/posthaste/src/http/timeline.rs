@@ -9,17 +9,13 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
-    AppState, Caller, Code, Problem,
-    job_view::JobJson,
-    json::answer,
-    problem::ProblemJson,
-    publish_request::destination,
-    query::Query,
-    time::Time,
+    AppState, Caller, Code, Problem, job_view::JobJson, json::answer, problem::ProblemJson,
+    publish_request::destination, query::Query, time::Time,
 };
 
 /// What happened to one key.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Timeline)]
 pub(crate) struct TimelineJson {
     /// The message's business key.
     key: String,
@@ -35,6 +31,7 @@ pub(crate) struct TimelineJson {
 
 /// One step.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TimelineEntry)]
 pub(crate) struct EntryJson {
     /// When.
     #[schema(value_type = String, format = DateTime)]
@@ -82,13 +79,18 @@ pub(crate) struct EntryJson {
         (status = "4XX", description = "Refused", body = ProblemJson, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn get(State(state): State<AppState>, caller: Caller, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn get(
+    State(state): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     caller.require_read()?;
     let query = Query::parse(&uri, &["key", "destination"])?;
     let key = query.key()?;
     let destination = query.get("destination").map(|id| destination("destination", id)).transpose()?;
     let timeline = state.engine().timeline(caller.tenant, &key, destination.as_ref()).await?;
-    let unknown = || Problem::new(Code::NotFound, format!("there is no message of the key {:?}", key.as_str()));
+    let unknown =
+        || Problem::new(Code::NotFound, format!("there is no message of the key {:?}", key.as_str()));
     Ok(answer(StatusCode::OK, &TimelineJson::of(timeline.ok_or_else(unknown)?)))
 }
 

@@ -28,8 +28,11 @@ impl fmt::Display for EventIdOf<'_> {
 /// Whether a media type says JSON: `application/json`, `text/json`, or a subtype that ends in `+json` (RFC 6839).
 pub(crate) fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or("").trim();
-    let ends_in_json = essence.len() > 5 && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json");
-    essence.eq_ignore_ascii_case("application/json") || essence.eq_ignore_ascii_case("text/json") || ends_in_json
+    let ends_in_json =
+        essence.len() > 5 && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json");
+    essence.eq_ignore_ascii_case("application/json")
+        || essence.eq_ignore_ascii_case("text/json")
+        || ends_in_json
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ struct Known {
 }
 
 impl Session<'_> {
-    pub(super) fn accept(&mut self, messages: &Vec<NewMessage>) -> Result<Vec<Acceptance>, Fault> {
+    pub(super) fn accept(&mut self, messages: &[NewMessage]) -> Result<Vec<Acceptance>, Fault> {
         messages.iter().map(|message| self.accept_one(message)).collect()
     }
 

@@ -1,8 +1,8 @@
 //! One step of one job: gather the facts, ask the core, write what it decided.
 
 use posthaste_core::{
-    Answer, AttemptRecord, Command, CorruptRow, EffectSpan, Entry, Facts, Job, Policy, Refusal, Verdict,
-    transition,
+    Answer, AttemptRecord, Command, CorruptRow, EffectSpan, Entry, Facts, Job, JobId, Policy, Refusal, State,
+    TenantId, Verdict, transition,
 };
 use rusqlite::params;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Session<'_> {
-    pub(super) fn apply(&mut self, commands: &Vec<JobCommand>) -> Result<Vec<Applied>, Fault> {
+    pub(super) fn apply(&mut self, commands: &[JobCommand]) -> Result<Vec<Applied>, Fault> {
         commands.iter().map(|command| self.apply_one(command)).collect()
     }
 

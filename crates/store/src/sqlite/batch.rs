@@ -176,7 +176,9 @@ fn commit(
 }
 
 fn refuse_all(batch: Vec<Box<dyn Work>>, fault: Fault, error: fn(Fault) -> StoreError) -> Broken {
-    batch.into_iter().for_each(|work| work.refuse(error(fault.clone())));
+    for work in batch {
+        work.refuse(error(fault.clone()));
+    }
     Broken::Fault(fault)
 }
 

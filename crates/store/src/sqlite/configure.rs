@@ -7,7 +7,7 @@ use super::{cells::Cells, fault::Fault, job_rows::one, session::Session};
 use crate::{ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, ManagedBy, NewDestination};
 
 impl Session<'_> {
-    pub(super) fn configure(&mut self, changes: &Vec<Configure>) -> Result<Vec<Configured>, Fault> {
+    pub(super) fn configure(&mut self, changes: &[Configure]) -> Result<Vec<Configured>, Fault> {
         changes.iter().map(|change| self.configure_one(change)).collect()
     }
 

@@ -47,11 +47,11 @@ impl Session<'_> {
         one(self.sql.fanouts_insert.execute(at)?)
     }
 
-    pub(super) fn fan_out(&mut self, jobs_max: &usize) -> Result<FanOutStep, Fault> {
+    pub(super) fn fan_out(&mut self, jobs_max: usize) -> Result<FanOutStep, Fault> {
         let mut lanes = BTreeSet::new();
         let mut jobs = 0;
         let mut passed = 0;
-        while jobs < *jobs_max {
+        while jobs < jobs_max {
             let Some(chunk) = self.next_chunk(&mut passed, jobs_max - jobs)? else { break };
             self.make_chunk(&chunk)?;
             jobs += chunk.owed.len();

@@ -141,13 +141,12 @@ impl Session<'_> {
         let (new, new_lease) = after.to_rows();
         self.counts.moved(after.tenant, Some(old.state), new.state);
         match (old.state.is_settled(), new.state.is_settled()) {
-            (false, false) if old == new => {}
+            (false, false) | (true, true) if old == new => {}
             (false, false) => self.write_live(&new)?,
             (false, true) => {
                 self.delete_live(&old)?;
                 self.insert_done(&new, extra)?;
             }
-            (true, true) if old == new => {}
             (true, true) => {
                 self.delete_done(&old)?;
                 self.insert_done(&new, extra)?;

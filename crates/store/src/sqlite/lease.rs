@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Answer, Command, Job, JobId, LaneId, MessageId, Share, TenantId, Timestamp, limits, share_out,
+    Answer, Command, CorruptRow, Job, JobId, LaneId, MessageId, Share, TenantId, Timestamp, limits, share_out,
 };
 use rusqlite::params;
 
@@ -26,8 +26,16 @@ struct Body {
     accepted_at: Timestamp,
 }
 
+enum Found {
+    Body(Box<Body>),
+    /// Its payload doesn't fit any more.
+    TooLarge,
+    /// It can't be read, which was said.
+    Corrupt,
+}
+
 impl Session<'_> {
-    pub(super) fn lease(&mut self, requests: &Vec<LeaseRequest>) -> Result<Vec<LeaseGrant>, Fault> {
+    pub(super) fn lease(&mut self, requests: &[LeaseRequest]) -> Result<Vec<LeaseGrant>, Fault> {
         requests.iter().map(|request| self.lease_lane(request)).collect()
     }
 
@@ -41,10 +49,14 @@ impl Session<'_> {
         };
         let mut bytes = 0_usize;
         for candidate in self.candidates(request)? {
-            let room =
-                if grant.jobs.is_empty() { usize::MAX } else { request.bytes_max.saturating_sub(bytes) };
-            let Some(body) = self.body_of(&candidate.job, room)? else { continue };
-            let Some(body) = body else { break };
+            // A first job that is too large leaves no room, not even for an empty payload.
+            let left = request.bytes_max.checked_sub(bytes);
+            let Some(room) = (if grant.jobs.is_empty() { Some(usize::MAX) } else { left }) else { break };
+            let body = match self.body_of(&candidate.job, room)? {
+                Found::Body(body) => *body,
+                Found::TooLarge => break,
+                Found::Corrupt => continue,
+            };
             let payload = body.message.payload.len();
             let leased = grant.jobs.len();
             self.lease_one(request, &command, candidate, body, &mut grant)?;
@@ -116,20 +128,20 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The candidate's message: `None` if it can't be read, `Some(None)` if its payload is larger than `room`.
-    fn body_of(&mut self, job: &Job, room: usize) -> Result<Option<Option<Body>>, Fault> {
+    /// The candidate's message.
+    fn body_of(&mut self, job: &Job, room: usize) -> Result<Found, Fault> {
         let (first, last) = family(job.id.0);
         let mut rows = self.sql.messages_body.query(params![job.tenant.0, first, last])?;
         let read = match rows.next()? {
             Some(row) => body(row, job.id, room),
-            None => Err(posthaste_core::CorruptRow { id: job.id.0, what: "its message is missing" }),
+            None => Err(CorruptRow { id: job.id.0, what: "its message is missing" }),
         };
         drop(rows);
         match read {
-            Ok(body) => Ok(Some(body)),
+            Ok(found) => Ok(found),
             Err(corrupt) => {
                 self.note_corrupt(job.tenant, job.id, &corrupt);
-                Ok(None)
+                Ok(Found::Corrupt)
             }
         }
     }
@@ -179,11 +191,7 @@ impl Session<'_> {
     }
 }
 
-fn body(
-    row: &rusqlite::Row<'_>,
-    job: JobId,
-    room: usize,
-) -> Result<Option<Body>, posthaste_core::CorruptRow> {
+fn body(row: &rusqlite::Row<'_>, job: JobId, room: usize) -> Result<Found, CorruptRow> {
     let mut cells = Cells::of(row, job.0);
     let (id, key, event_type): (MessageId, _, _) = (cells.message_id()?, cells.key()?, cells.maybe_text()?);
     let (content_type, metadata) = (cells.maybe_text()?, cells.maybe_text()?);
@@ -191,7 +199,7 @@ fn body(
     let (payload_ref, accepted_at) = (cells.maybe_text()?, cells.at()?);
     let payload = cells.bytes()?;
     if payload.len() > room {
-        return Ok(None);
+        return Ok(Found::TooLarge);
     }
     let message = MessageBody {
         id,
@@ -204,5 +212,5 @@ fn body(
         payload_ref,
         payload: Bytes::copy_from_slice(payload),
     };
-    Ok(Some(Body { message, accepted_at }))
+    Ok(Found::Body(Box::new(Body { message, accepted_at })))
 }

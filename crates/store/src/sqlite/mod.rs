@@ -28,6 +28,8 @@ mod session;
 #[doc(hidden)]
 pub mod statements;
 mod targets;
+#[cfg(test)]
+mod tests;
 mod weight;
 mod work;
 mod writer;

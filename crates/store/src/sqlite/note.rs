@@ -6,7 +6,7 @@ use super::{fault::Fault, job_rows::one, session::Session};
 use crate::CustodyEntry;
 
 impl Session<'_> {
-    pub(super) fn note(&mut self, entries: &Vec<CustodyEntry>) -> Result<(), Fault> {
+    pub(super) fn note(&mut self, entries: &[CustodyEntry]) -> Result<(), Fault> {
         entries.iter().try_for_each(|entry| self.insert_custody(entry))
     }
 

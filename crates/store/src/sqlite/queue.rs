@@ -111,7 +111,9 @@ impl Queue {
         state.bytes = 0;
         let waiting: Vec<_> = state.take_all();
         drop(state);
-        waiting.into_iter().for_each(|work| work.refuse(error()));
+        for work in waiting {
+            work.refuse(error());
+        }
     }
 
     /// The database works again.

@@ -57,16 +57,17 @@ impl ReadSession<'_> {
         briefs(&mut self.sql.jobs_of_message, &mut self.sql.lanes_find, *tenant, *message)
     }
 
-    pub(super) fn heads(&mut self, (): &()) -> Result<Vec<LaneHead>, Fault> {
+    pub(super) fn heads(&mut self) -> Result<Vec<LaneHead>, Fault> {
         let mut rows = self.sql.lanes_heads.query([])?;
         let mut heads = Vec::new();
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
-            heads.push(LaneHead {
-                tenant: TenantId(cells.int()?),
-                lane: LaneId(cells.int()?),
-                due_at: cells.at()?,
-            });
+            let (tenant, lane) = (TenantId(cells.int()?), LaneId(cells.int()?));
+            let not_before = cells.at()?;
+            let due = [cells.maybe_at()?, cells.maybe_at()?, cells.maybe_at()?];
+            if let Some(due_at) = due.into_iter().flatten().min() {
+                heads.push(LaneHead { tenant, lane, due_at: due_at.max(not_before) });
+            }
         }
         Ok(heads)
     }
@@ -74,7 +75,7 @@ impl ReadSession<'_> {
     #[allow(clippy::type_complexity)] // as in the seam
     pub(super) fn expired(
         &mut self,
-        limit: &usize,
+        limit: usize,
     ) -> Result<(Vec<(TenantId, JobId)>, Option<Timestamp>), Fault> {
         let now = self.now();
         let mut rows = self.sql.leases_by_expiry.query([signed(limit.saturating_add(1))])?;
@@ -82,7 +83,7 @@ impl ReadSession<'_> {
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
             let (tenant, job, expires_at) = (TenantId(cells.int()?), JobId(cells.id()?), cells.at()?);
-            if over.len() >= *limit || expires_at > now {
+            if over.len() >= limit || expires_at > now {
                 return Ok((over, Some(expires_at)));
             }
             over.push((tenant, job));

@@ -113,7 +113,7 @@ impl ReadSession<'_> {
         Ok(entries)
     }
 
-    pub(super) fn tenants(&mut self, (): &()) -> Result<Vec<(TenantId, Box<str>)>, Fault> {
+    pub(super) fn tenants(&mut self) -> Result<Vec<(TenantId, Box<str>)>, Fault> {
         let mut rows = self.sql.tenants_list.query([])?;
         let mut tenants = Vec::new();
         while let Some(row) = rows.next()? {
@@ -123,7 +123,7 @@ impl ReadSession<'_> {
         Ok(tenants)
     }
 
-    pub(super) fn destinations(&mut self, (): &()) -> Result<Vec<DestinationRow>, Fault> {
+    pub(super) fn destinations(&mut self) -> Result<Vec<DestinationRow>, Fault> {
         let mut rows = self.sql.destinations_list.query([])?;
         let mut destinations = Vec::new();
         while let Some(row) = rows.next()? {
@@ -132,7 +132,7 @@ impl ReadSession<'_> {
         Ok(destinations)
     }
 
-    pub(super) fn api_keys(&mut self, (): &()) -> Result<Vec<ApiKeyRow>, Fault> {
+    pub(super) fn api_keys(&mut self) -> Result<Vec<ApiKeyRow>, Fault> {
         let mut rows = self.sql.api_keys_list.query([])?;
         let mut keys = Vec::new();
         while let Some(row) = rows.next()? {
@@ -141,7 +141,7 @@ impl ReadSession<'_> {
         Ok(keys)
     }
 
-    pub(super) fn counts(&mut self, (): &()) -> Result<Vec<StateCount>, Fault> {
+    pub(super) fn counts(&mut self) -> Result<Vec<StateCount>, Fault> {
         let mut rows = self.sql.counts_list.query([])?;
         let mut counts = Vec::new();
         while let Some(row) = rows.next()? {

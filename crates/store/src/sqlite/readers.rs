@@ -178,15 +178,11 @@ pub(super) fn run(options: &SqliteOptions, queue: &ReadQueue, first: Connection)
     }
 }
 
-fn serve(
-    conn: &mut Connection,
-    options: &SqliteOptions,
-    queue: &ReadQueue) -> Result<(), Fault> {
+fn serve(conn: &mut Connection, options: &SqliteOptions, queue: &ReadQueue) -> Result<(), Fault> {
     let looks = Arc::new(AtomicU32::new(0));
     let counted = looks.clone();
     conn.progress_handler(STEPS, Some(move || counted.fetch_add(1, Ordering::Relaxed) >= LOOKS_MAX))?;
-    let mut session =
-        ReadSession { sql: ReadStatements::prepare(conn)?, clock: options.clock.clone() };
+    let mut session = ReadSession { sql: ReadStatements::prepare(conn)?, clock: options.clock.clone() };
     while let Some(read) = queue.take() {
         if read.is_abandoned() {
             continue;

@@ -1,11 +1,13 @@
 //! The seam, operation by operation.
 
+// A method of a type with a lifetime is no `fn` for every lifetime, but a closure is.
+#![allow(clippy::redundant_closure, clippy::redundant_closure_for_method_calls)]
+
 use bytes::Bytes;
 use posthaste_core::{JobId, MessageId, TenantId, Timestamp};
 
 use super::{
-    SqliteStore,
-    weight,
+    SqliteStore, weight,
     work::Rank::{Background, Foreground},
 };
 use crate::{
@@ -16,23 +18,33 @@ use crate::{
 
 impl Store for SqliteStore {
     fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Result<Vec<Acceptance>, StoreError>> {
-        self.write(Foreground, weight::of_messages(&messages), messages, |session, input| session.accept(input))
+        self.write(Foreground, weight::of_messages(&messages), messages, |session, input| {
+            session.accept(input)
+        })
     }
 
     fn apply(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
-        self.write(Foreground, weight::of_commands(&commands), commands, |session, input| session.apply(input))
+        self.write(Foreground, weight::of_commands(&commands), commands, |session, input| {
+            session.apply(input)
+        })
     }
 
     fn lease(&self, requests: Vec<LeaseRequest>) -> BoxFuture<'_, Result<Vec<LeaseGrant>, StoreError>> {
-        self.write(Foreground, weight::of_requests(&requests), requests, |session, input| session.lease(input))
+        self.write(Foreground, weight::of_requests(&requests), requests, |session, input| {
+            session.lease(input)
+        })
     }
 
     fn fan_out(&self, jobs_max: usize) -> BoxFuture<'_, Result<FanOutStep, StoreError>> {
-        self.write(Background, weight::of_fan_out(jobs_max), jobs_max, |session, input| session.fan_out(input))
+        self.write(Background, weight::of_fan_out(jobs_max), jobs_max, |session, input| {
+            session.fan_out(*input)
+        })
     }
 
     fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
-        self.write(Foreground, weight::of_changes(&changes), changes, |session, input| session.configure(input))
+        self.write(Foreground, weight::of_changes(&changes), changes, |session, input| {
+            session.configure(input)
+        })
     }
 
     fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -90,30 +102,30 @@ impl Reads for SqliteStore {
     }
 
     fn tenants(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Box<str>)>, StoreError>> {
-        self.read((), |session, input| session.tenants(input))
+        self.read((), |session, ()| session.tenants())
     }
 
     fn destinations(&self) -> BoxFuture<'_, Result<Vec<DestinationRow>, StoreError>> {
-        self.read((), |session, input| session.destinations(input))
+        self.read((), |session, ()| session.destinations())
     }
 
     fn api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRow>, StoreError>> {
-        self.read((), |session, input| session.api_keys(input))
+        self.read((), |session, ()| session.api_keys())
     }
 
     fn heads(&self) -> BoxFuture<'_, Result<Vec<LaneHead>, StoreError>> {
-        self.read((), |session, input| session.heads(input))
+        self.read((), |session, ()| session.heads())
     }
 
     fn expired(
         &self,
         limit: usize,
     ) -> BoxFuture<'_, Result<(Vec<(TenantId, JobId)>, Option<Timestamp>), StoreError>> {
-        self.read(limit, |session, input| session.expired(input))
+        self.read(limit, |session, input| session.expired(*input))
     }
 
     fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>> {
-        self.read((), |session, input| session.counts(input))
+        self.read((), |session, ()| session.counts())
     }
 
     fn briefs(

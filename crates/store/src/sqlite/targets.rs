@@ -52,10 +52,10 @@ pub(super) fn encode(targets: &[&Target]) -> Result<Vec<u8>, Fault> {
 
 /// Up to `limit` targets after the first `made`, and whether more follow.
 pub(super) fn decode(bytes: &[u8], made: usize, limit: usize) -> Result<(Vec<Owed>, bool), Fault> {
-    let mut rest = match bytes {
-        [VERSION, rest @ ..] => rest,
-        _ => return Err(Fault::Invariant("a fan-out's targets have an unknown version")),
+    let [VERSION, targets @ ..] = bytes else {
+        return Err(Fault::Invariant("a fan-out's targets have an unknown version"));
     };
+    let mut rest = targets;
     let mut owed = Vec::new();
     let mut index = 0;
     while !rest.is_empty() && owed.len() < limit {

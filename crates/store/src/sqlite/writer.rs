@@ -152,6 +152,10 @@ impl Log {
         // A reader that holds on to old pages is not asked again after every batch.
         let again = pages.saturating_add(self.pages_max / 4);
         self.due_at_pages = if done.complete { self.pages_max } else { again };
+        if done.complete {
+            // The next commit begins it anew, and says so.
+            self.pages.store(1, Ordering::Relaxed);
+        }
         Ok(())
     }
 

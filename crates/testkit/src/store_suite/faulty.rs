@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::{Command, JobId, MessageId, StateName, TenantId, Timestamp};
 use posthaste_store::{
-    Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow, FanOutStep, JobBrief,
-    JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName, MessageView, NewMessage, Reads,
-    StateCount, Store, StoreError, StoreStatus,
+    Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow,
+    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName,
+    MessageView, NewMessage, Reads, StateCount, Store, StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -89,7 +89,9 @@ impl Faulty {
 
     fn spoil_view(&self, view: &mut JobView) {
         if self.has(Fault::LateReportLost) {
-            view.attempts.iter_mut().for_each(|attempt| attempt.late = None);
+            for attempt in &mut view.attempts {
+                attempt.late = None;
+            }
         }
     }
 }
@@ -97,24 +99,30 @@ impl Faulty {
 impl Store for Faulty {
     fn accept(&self, mut messages: Vec<NewMessage>) -> BoxFuture<'_, Result<Vec<Acceptance>, StoreError>> {
         if self.has(Fault::NameLost) {
-            messages.iter_mut().for_each(|message| drop(message.aliases.pop()));
+            for message in &mut messages {
+                message.aliases.pop();
+            }
         }
         if self.has(Fault::FanOutCutShort) {
-            messages.iter_mut().filter(|message| message.targets.len() > 100).for_each(|message| {
+            for message in messages.iter_mut().filter(|message| message.targets.len() > 100) {
                 message.targets.pop();
-            });
+            }
         }
         self.inner.accept(messages)
     }
 
     fn apply(&self, mut commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
-        commands.iter_mut().for_each(|command| self.spoil_command(command));
+        for command in &mut commands {
+            self.spoil_command(command);
+        }
         self.inner.apply(commands)
     }
 
     fn lease(&self, mut requests: Vec<LeaseRequest>) -> BoxFuture<'_, Result<Vec<LeaseGrant>, StoreError>> {
         if self.has(Fault::BytesOverrun) {
-            requests.iter_mut().for_each(|request| request.bytes_max += 1);
+            for request in &mut requests {
+                request.bytes_max += 1;
+            }
         }
         self.inner.lease(requests)
     }
@@ -162,12 +170,18 @@ impl Reads for Faulty {
     fn job(&self, tenant: TenantId, job: JobId) -> BoxFuture<'_, Result<Option<JobView>, StoreError>> {
         Box::pin(async move {
             let mut view = self.inner.job(tenant, job).await?;
-            view.iter_mut().for_each(|view| self.spoil_view(view));
+            if let Some(view) = &mut view {
+                self.spoil_view(view);
+            }
             Ok(view)
         })
     }
 
-    fn jobs(&self, tenant: TenantId, mut filter: JobFilter) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
+    fn jobs(
+        &self,
+        tenant: TenantId,
+        mut filter: JobFilter,
+    ) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
         if self.has(Fault::PageRepeats) && filter.oldest_first && filter.state.is_some() {
             filter.after = filter.after.map(|after| JobId(after.0 - 1));
         }
@@ -182,7 +196,9 @@ impl Reads for Faulty {
     ) -> BoxFuture<'_, Result<Vec<JobView>, StoreError>> {
         Box::pin(async move {
             let mut views = self.inner.message_jobs(tenant, message, limit).await?;
-            views.iter_mut().for_each(|view| self.spoil_view(view));
+            for view in &mut views {
+                self.spoil_view(view);
+            }
             Ok(views)
         })
     }
@@ -223,12 +239,18 @@ impl Reads for Faulty {
         Box::pin(async move {
             let mut counts = self.inner.counts().await?;
             let dead = counts.iter_mut().filter(|count| count.state == StateName::DeadLettered);
-            dead.for_each(|count| count.jobs += u64::from(self.has(Fault::DeadLetterOvercounted)));
+            for count in dead {
+                count.jobs += u64::from(self.has(Fault::DeadLetterOvercounted));
+            }
             Ok(counts)
         })
     }
 
-    fn briefs(&self, tenant: TenantId, message: MessageId) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
+    fn briefs(
+        &self,
+        tenant: TenantId,
+        message: MessageId,
+    ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.inner.briefs(tenant, message)
     }
 }

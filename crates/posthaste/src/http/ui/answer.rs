@@ -45,7 +45,10 @@ pub(super) fn problem(problem: &Problem) -> Response {
     let code = problem.code();
     let status = StatusCode::from_u16(code.status()).expect("the table holds statuses");
     let logged_in = code != Code::Unauthenticated;
-    page(status, &ProblemPage { title: code.title(), detail: problem.detail(), code: code.as_str(), logged_in })
+    page(
+        status,
+        &ProblemPage { title: code.title(), detail: problem.detail(), code: code.as_str(), logged_in },
+    )
 }
 
 /// Sends the browser elsewhere on this server.

@@ -47,11 +47,8 @@ pub(super) async fn page(State(state): State<AppState>, reader: Reader) -> Respo
 
 async fn read(state: &AppState, Reader(caller): &Reader) -> Result<OverviewPage, Problem> {
     let overview = Overview::read(state, caller.tenant).await?;
-    let filter = JobFilter {
-        state: Some(StateName::DeadLettered),
-        limit: DEAD_LETTERS_MAX,
-        ..JobFilter::default()
-    };
+    let filter =
+        JobFilter { state: Some(StateName::DeadLettered), limit: DEAD_LETTERS_MAX, ..JobFilter::default() };
     let dead = state.engine().store().jobs(caller.tenant, filter).await?;
     let line = |state: StateName| StateLine {
         name: state.as_str(),

@@ -90,7 +90,8 @@ pub(super) async fn page(State(state): State<AppState>, reader: Reader, uri: Uri
 async fn read(state: &AppState, Reader(caller): &Reader, uri: &Uri) -> Result<TimelinePage, Problem> {
     let key = Query::parse(uri, &["key"])?.key()?;
     let timeline = state.engine().timeline(caller.tenant, &key, None).await?;
-    let unknown = || Problem::new(Code::NotFound, format!("there is no message of the key {:?}", key.as_str()));
+    let unknown =
+        || Problem::new(Code::NotFound, format!("there is no message of the key {:?}", key.as_str()));
     Ok(told(timeline.ok_or_else(unknown)?))
 }
 
@@ -135,7 +136,11 @@ fn job_part(view: &JobView) -> JobPart {
         scheduled_at: job.scheduled_at.to_string(),
         due_at: shown(job.due_at),
         finished_at: shown(job.finished_at),
-        attempts: attempts.into_iter().zip(verdicts).map(|(row, verdict)| attempt_row(row, verdict)).collect(),
+        attempts: attempts
+            .into_iter()
+            .zip(verdicts)
+            .map(|(row, verdict)| attempt_row(row, verdict))
+            .collect(),
     }
 }
 

@@ -23,7 +23,9 @@ pub(super) const fn action(state: StateName) -> &'static str {
         StateName::Retryable => "Look at the last error. Cancel it if no attempt can help.",
         StateName::Committed => "Nothing is needed.",
         StateName::DeadLettered => "Mend the cause, then replay it; or cancel it with a reason.",
-        StateName::Cancelled => "Nothing can be done with it. Publish under another key if it is wanted after all.",
+        StateName::Cancelled => {
+            "Nothing can be done with it. Publish under another key if it is wanted after all."
+        }
     }
 }
 
@@ -44,7 +46,9 @@ pub(super) fn more(state: &State) -> Option<&'static str> {
 
 const fn of_cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::Exhausted => "Its attempts or its time ran out. A replay is safe where no attempt may have acted.",
+        Cause::Exhausted => {
+            "Its attempts or its time ran out. A replay is safe where no attempt may have acted."
+        }
         Cause::Permanent => "The receiver refused it for good. A replay helps only after a change.",
         Cause::InvalidPayload => "It is authentic, but not of the expected shape. It was not executed.",
         Cause::MissingKey => "No key could be derived from it. It was not executed.",

@@ -124,6 +124,10 @@ async fn jobs_are_listed_by_state_and_lane(bench: Arc<Bench>) {
         ..JobFilter::default()
     };
     assert_eq!(vec![jobs[9]], list(&bench, tenant, filter).await, "all that is given must fit");
+    let after = Some(jobs[8]);
+    let filter =
+        JobFilter { state: Some(Scheduled), after, oldest_first: true, limit: 2, ..JobFilter::default() };
+    assert_eq!(jobs[9..11], list(&bench, tenant, filter).await);
 }
 
 async fn a_messages_jobs_come_by_lane_with_their_attempts(bench: Arc<Bench>) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::{
-    Attempt, Cause, Class, Command, CommandName, Details, DurationMs, Effect, Epoch, Evidence, Failure, Fence,
-    FinishOutcome, Job, LookUpVerdict, NextStep, OnUnknown, Policy, RetryWish, Start, State, TenantId,
+    Attempt, Cause, Class, Command, CommandName, Details, DurationMs, Effect, Epoch, Evidence, Failure,
+    Fence, FinishOutcome, Job, LookUpVerdict, NextStep, OnUnknown, Policy, RetryWish, Start, State, TenantId,
 };
 use posthaste_store::{JobCommand, LeaseRequest};
 
@@ -47,8 +47,12 @@ impl World {
         let requests: Vec<LeaseRequest> = (0..count).map(|_| self.lease_request()).collect();
         let grants = self.pair.must(&requests, async |store| store.lease(requests.clone()).await).await?;
         for grant in grants {
-            grant.settled.into_iter().for_each(|change| self.note_change(change));
-            grant.jobs.into_iter().for_each(|leased| self.note_leased(leased.job));
+            for change in grant.settled {
+                self.note_change(change);
+            }
+            for leased in grant.jobs {
+                self.note_leased(leased.job);
+            }
         }
         Ok(())
     }
@@ -116,9 +120,11 @@ impl World {
             CommandName::Expire => Command::Expire,
             CommandName::Cancel => Command::Cancel { reason: reason(rng) },
             CommandName::Settle => Command::Settle { evidence: *rng.pick(Evidence::ALL) },
-            CommandName::Replay => {
-                Command::Replay { seen: seen(rng, job), assume_not_done: rng.percent(60), reason: reason(rng) }
-            }
+            CommandName::Replay => Command::Replay {
+                seen: seen(rng, job),
+                assume_not_done: rng.percent(60),
+                reason: reason(rng),
+            },
             CommandName::Resend => Command::Resend { seen: seen(rng, job), reason: reason(rng) },
             CommandName::Abandon => Command::Abandon { cause: *rng.pick(Cause::ALL) },
             CommandName::LookUp => {
@@ -135,12 +141,11 @@ impl World {
         let likely: &[CommandName] = match &job.state {
             State::Leased(_) if job.commit_heard.is_some() => &[Release, Fail, Expire],
             State::Leased(lease) if lease.expires_at <= self.now() => &[Expire],
-            State::Leased(_) => &[Extend, Fail, Release],
+            State::Leased(_) => &[Extend, Extend, Fail, Release],
             State::Scheduled { .. } if job.attempt.is_some() => &[Finish, Fail, Lease],
-            State::Scheduled { .. } => &[Lease],
             State::Retryable { next: NextStep::LookUp, .. } => &[LookUp],
-            State::Retryable { .. } if job.commit_heard.is_some() => &[Fail, Lease],
-            State::Retryable { .. } => &[Lease],
+            State::Retryable { .. } if job.commit_heard.is_some() => &[Fail, Fail, Lease],
+            State::Scheduled { .. } | State::Retryable { .. } => &[Lease],
             State::DeadLettered { .. } => &[Replay],
             State::Committed { .. } => &[Resend],
             State::Cancelled { .. } => &[Finish, Release],
@@ -153,7 +158,7 @@ impl World {
     fn commit_of_old(&mut self, job: &Job) -> Option<Command> {
         let last = job.attempt.filter(|last| last.get() > 1 && job.commit_heard.is_none())?;
         let live = matches!(job.state, State::Leased(_) | State::Retryable { .. });
-        if !live || !self.rng.percent(30) {
+        if !live || !self.rng.percent(50) {
             return None;
         }
         let back = 1 + u32::try_from(self.rng.below(2)).expect("small");

@@ -6,10 +6,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, AttemptRecord, Backoff, Cause, Class, Command, CommandName, Details, DurationMs, Effect,
-    EffectSpan, Entry, Epoch, Evidence, Facts, Failure, Fence, FinishOutcome, Job, JobId, Kind, LateReport,
-    LookUpVerdict, NewJob, OnUnknown, Policy, Report, RetryWish, RowWrite, Share, Start, State, StateName, TenantId, Timestamp,
-    Verdict, transition,
+    Attempt, AttemptEnd, AttemptOutcome, AttemptRecord, Backoff, Cause, Class, Command, CommandName, Details,
+    DurationMs, Effect, EffectSpan, Entry, Epoch, Evidence, Facts, Failure, Fence, FinishOutcome, Job, JobId,
+    Kind, LateReport, LookUpVerdict, NewJob, OnUnknown, Policy, Report, RetryWish, RowWrite, Share, Start,
+    State, StateName, TenantId, Timestamp, Verdict, transition,
 };
 
 /// From, command, to, nature: as [`posthaste_core::Decision::edge`].
@@ -75,7 +75,9 @@ pub fn reachable() -> Coverage {
         }
         open.extend(time_passed(&node));
         for command in &commands {
-            if command.name() == CommandName::Lease && node.job.attempt.is_some_and(|last| last.get() >= ATTEMPTS) {
+            if command.name() == CommandName::Lease
+                && node.job.attempt.is_some_and(|last| last.get() >= ATTEMPTS)
+            {
                 decide(&node, command, &policies[0], &mut seen);
                 continue;
             }
@@ -88,7 +90,8 @@ pub fn reachable() -> Coverage {
 }
 
 fn decide(node: &Node, command: &Command, policy: &Policy, seen: &mut Coverage) -> Verdict {
-    let facts = Facts { own: own(node, command), span: span(node), entry: Entry::Unknown, ..Facts::bare(EPOCH) };
+    let facts =
+        Facts { own: own(node, command), span: span(node), entry: Entry::Unknown, ..Facts::bare(EPOCH) };
     let verdict = transition(&node.job, &facts, command, policy, NOW);
     let yes = match &verdict {
         Verdict::Write(decision) => {
@@ -101,7 +104,6 @@ fn decide(node: &Node, command: &Command, policy: &Policy, seen: &mut Coverage) 
     seen.cells.insert((node.job.state.name(), command.name(), yes));
     verdict
 }
-
 
 fn step(node: &Node, command: &Command, policy: &Policy, seen: &mut Coverage) -> Option<Node> {
     let Verdict::Write(decision) = decide(node, command, policy, seen) else { return None };
@@ -178,7 +180,10 @@ fn own(node: &Node, command: &Command) -> Option<AttemptRecord> {
 }
 
 fn span(node: &Node) -> EffectSpan {
-    let records = node.ended.iter().map(|(end, late, heard)| AttemptRecord::of(end, late.as_ref(), heard.then_some(NOW)));
+    let records = node
+        .ended
+        .iter()
+        .map(|(end, late, heard)| AttemptRecord::of(end, late.as_ref(), heard.then_some(NOW)));
     EffectSpan::over(records.map(|record| record.effect()))
 }
 
@@ -208,7 +213,8 @@ fn policies() -> Vec<Policy> {
 fn commands() -> Vec<Command> {
     let attempts = || (1..=ATTEMPTS).filter_map(Attempt::new);
     let minute = DurationMs::from_mins(1);
-    let lease = |starts| Command::Lease { worker: "w".into(), lease_for: minute, deadline_after: minute, starts };
+    let lease =
+        |starts| Command::Lease { worker: "w".into(), lease_for: minute, deadline_after: minute, starts };
     let mut commands = vec![
         lease(Start::WithLease),
         lease(Start::Fenced),
@@ -242,7 +248,13 @@ fn of_worker(fence: Fence) -> Vec<Command> {
         Command::Release { fence },
     ];
     for outcome in FinishOutcome::ALL.iter().copied() {
-        commands.push(Command::Finish { fence, outcome, evidence: Evidence::Worker, reason: None, details: details() });
+        commands.push(Command::Finish {
+            fence,
+            outcome,
+            evidence: Evidence::Worker,
+            reason: None,
+            details: details(),
+        });
     }
     let classes = [Class::Worker, Class::InProgress];
     for (class, effect, wish) in [

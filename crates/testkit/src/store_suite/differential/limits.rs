@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    ApiKeyId, Class, Command, Details, DurationMs, Effect, Failure, JobId, LaneId, MessageId, RetryWish, TenantId,
-    Timestamp, limits,
+    ApiKeyId, Class, Command, Details, DurationMs, Effect, Failure, JobId, LaneId, MessageId, RetryWish,
+    TenantId, Timestamp, limits,
 };
 use posthaste_store::{
-    ApiKeyRow, Configure, Configured, CustodyEntry, DestinationKind, Due, JobCommand, JobFilter, LeaseRequest,
-    NewDestination, NewMessage, Stage, Store, Target,
+    ApiKeyRow, Configure, Configured, CustodyEntry, DestinationKind, Due, JobCommand, JobFilter,
+    LeaseRequest, NewDestination, NewMessage, Stage, Store, Target,
 };
 
 use super::{Disagreement, Pair};
@@ -50,7 +50,8 @@ async fn configured(pair: &Pair, tenant: TenantId) -> Result<Vec<Target>, Disagr
         Configure::RevokeApiKey { tenant: TenantId(u32::MAX), id: ApiKeyId(0) },
         Configure::Tenant { name: "".into() },
     ];
-    let answers = pair.must("limits of configuration", async |store| store.configure(changes.clone()).await).await?;
+    let answers =
+        pair.must("limits of configuration", async |store| store.configure(changes.clone()).await).await?;
     let targets = answers.into_iter().filter_map(|answer| match answer {
         Configured::Destination(row) => Some(Target {
             lane: row.lane,
@@ -64,13 +65,26 @@ async fn configured(pair: &Pair, tenant: TenantId) -> Result<Vec<Target>, Disagr
     Ok(targets.collect())
 }
 
-async fn accepted(pair: &Pair, tenant: TenantId, targets: &[Target]) -> Result<Vec<NewMessage>, Disagreement> {
+async fn accepted(
+    pair: &Pair,
+    tenant: TenantId,
+    targets: &[Target],
+) -> Result<Vec<NewMessage>, Disagreement> {
     let now = posthaste_store::Clock::now(&*pair.clock);
     let longest = "~".repeat(limits::KEY_BYTES_MAX);
     let base = |count, name: &str| bench::new_message(tenant, bench::message_id(now, count), name, targets);
     let messages = vec![
-        NewMessage { payload: Bytes::new(), event_type: Some("".into()), correlation_id: "".into(), ..base(1, "!") },
-        NewMessage { metadata: Some("\0".repeat(1 << 16).into()), headers: Some("".into()), ..base(2, &longest) },
+        NewMessage {
+            payload: Bytes::new(),
+            event_type: Some("".into()),
+            correlation_id: "".into(),
+            ..base(1, "!")
+        },
+        NewMessage {
+            metadata: Some("\0".repeat(1 << 16).into()),
+            headers: Some("".into()),
+            ..base(2, &longest)
+        },
         NewMessage { due: Due::At(Timestamp(i64::MIN)), ..base(3, "past") },
         NewMessage { due: Due::At(Timestamp(i64::MAX)), ..base(4, "future") },
         NewMessage { due: Due::In(DurationMs(u64::MAX)), ..base(5, "for-ever") },
@@ -114,8 +128,14 @@ async fn commanded(pair: &Pair, tenant: TenantId, targets: &[Target]) -> Result<
     let commands = vec![
         command(leased[0].job.id, fail),
         command(leased[1].job.id, extend),
-        JobCommand { hold_lane_until: Some(Timestamp(i64::MAX)), ..command(leased[1].job.id, Command::Expire) },
-        JobCommand { hold_lane_until: Some(Timestamp(i64::MIN)), ..command(leased[0].job.id, Command::Expire) },
+        JobCommand {
+            hold_lane_until: Some(Timestamp(i64::MAX)),
+            ..command(leased[1].job.id, Command::Expire)
+        },
+        JobCommand {
+            hold_lane_until: Some(Timestamp(i64::MIN)),
+            ..command(leased[0].job.id, Command::Expire)
+        },
         command(leased[2].job.id, Command::Cancel { reason: huge }),
         command(leased[2].job.id, Command::Cancel { reason: "".into() }),
         command(last, Command::Expire),

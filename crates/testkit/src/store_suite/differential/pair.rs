@@ -32,9 +32,17 @@ pub struct Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, asked, left, right } = self;
-        write!(f, "at {place}\nasked: {asked}\nleft:  {left}\nright: {right}")
+        let same = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+        let near = |text: &str| -> String {
+            text.chars().skip(same.saturating_sub(SHOWN / 2)).take(SHOWN).collect()
+        };
+        write!(f, "at {place}\nasked: {asked}\nthey part after {same} characters:\n")?;
+        write!(f, "left:  …{}…\nright: …{}…", near(left), near(right))
     }
 }
+
+/// Characters shown around the first difference.
+const SHOWN: usize = 600;
 
 impl Pair {
     /// Two stores that take their time from `clock`.
@@ -86,7 +94,11 @@ impl Pair {
             let kept: Vec<_> = counts.iter().map(|count| (count.tenant, count.state, count.jobs)).collect();
             let actual = actual_counts(&*harness.store).await;
             if kept != actual {
-                return Err(fault(("counts".to_owned(), format!("kept {kept:?}"), format!("actual {actual:?}"))));
+                return Err(fault((
+                    "counts".to_owned(),
+                    format!("kept {kept:?}"),
+                    format!("actual {actual:?}"),
+                )));
             }
         }
         Ok(())

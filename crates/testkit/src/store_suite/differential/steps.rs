@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::{ApiKeyId, Command, DurationMs, JobId, LaneId, MessageId, Policy, StateName, TenantId};
 use posthaste_store::{
-    ApiKeyRow, Configure, CustodyEntry, DestinationKind, Due, Fingerprint, JobFilter, KeyKind, ManagedBy, MessageName,
-    NewDestination, NewMessage, Stage, Target,
+    ApiKeyRow, Configure, CustodyEntry, DestinationKind, Due, Fingerprint, JobFilter, KeyKind, ManagedBy,
+    MessageName, NewDestination, NewMessage, Stage, Target,
 };
 
 use super::{Disagreement, world::World};
@@ -42,13 +42,15 @@ impl World {
     }
 
     fn some_targets(&mut self, tenant: TenantId) -> Vec<Target> {
-        let (_, all) = self.targets.iter().find(|(known, _)| *known == tenant).expect("both tenants have queues");
+        let (_, all) =
+            self.targets.iter().find(|(known, _)| *known == tenant).expect("both tenants have queues");
         let all = all.clone();
         if all.len() > 100 && self.rng.percent(4) {
             let first = self.rng.below(7);
             return all[first..].to_vec();
         }
-        let mut chosen: Vec<Target> = (0..self.rng.below(4)).map(|_| self.rng.pick(&all[..3]).clone()).collect();
+        let mut chosen: Vec<Target> =
+            (0..self.rng.below(4)).map(|_| self.rng.pick(&all[..3]).clone()).collect();
         if let Some(first) = chosen.first_mut() {
             first.wire_id = self.rng.percent(20).then(|| "wire-1".into());
             first.owner = self.rng.percent(20).then(|| "team-a".into());
@@ -86,7 +88,8 @@ impl World {
             (*self.rng.pick(&kinds), bench::key(&name))
         });
         let aliases = aliases.collect();
-        let payload_bytes = self.rng.below(300);
+        // Sizes whose sums meet the limits of leases, and miss them by one.
+        let payload_bytes = *self.rng.pick(&[0, 1, 99, 100, 101, 199, 200, 201]);
         let due = match self.rng.below(10) {
             0 => Due::At(posthaste_core::Timestamp(self.now().0 - 5)),
             1 => Due::At(self.now().after(DurationMs::from_secs(40))),
@@ -98,7 +101,9 @@ impl World {
             fingerprint,
             aliases,
             due,
-            payload: Bytes::from((0..payload_bytes).map(|_| self.rng.next().to_le_bytes()[0]).collect::<Vec<u8>>()),
+            payload: Bytes::from(
+                (0..payload_bytes).map(|_| self.rng.next().to_le_bytes()[0]).collect::<Vec<u8>>(),
+            ),
             event_type: self.rng.percent(50).then(|| "order.paid".into()),
             content_type: self.rng.percent(50).then(|| "application/json".into()),
             metadata: self.rng.percent(20).then(|| "{\"a\":\"\u{e9}\0\"}".into()),
@@ -125,7 +130,10 @@ impl World {
         let mut commands = Vec::new();
         for (tenant, job) in over {
             let policy = self.policy();
-            commands.push(posthaste_store::JobCommand { policy, ..bench::job_command(tenant, job, Command::Expire) });
+            commands.push(posthaste_store::JobCommand {
+                policy,
+                ..bench::job_command(tenant, job, Command::Expire)
+            });
         }
         self.apply_all(commands).await
     }
@@ -168,7 +176,7 @@ impl World {
             Configure::PutApiKey(row),
             Configure::RevokeApiKey { tenant, id: ApiKeyId(key) },
         ];
-        let changes = (0..1 + self.rng.below(3)).map(|_| self.rng.pick(&all).clone()).collect();
+        let changes = (0..=self.rng.below(3)).map(|_| self.rng.pick(&all).clone()).collect();
         self.configure(changes).await.map(drop)
     }
 

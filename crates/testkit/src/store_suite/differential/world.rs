@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use posthaste_core::{CommandName, Job, JobId, Nature, StateName, TenantId, Timestamp};
 use posthaste_store::{
-    Acceptance, AcceptedMessage, Applied, AppliedOutcome, Change, Clock, Configure, Configured, DestinationKind,
-    JobCommand, NewMessage, Target,
+    Acceptance, AcceptedMessage, Applied, AppliedOutcome, Change, Clock, Configure, Configured,
+    DestinationKind, JobCommand, NewMessage, Target,
 };
 
 use super::{Coverage, Disagreement, Pair, rng::Rng};
@@ -83,7 +83,12 @@ impl World {
     ) -> Result<(), Disagreement> {
         for (message, answer) in messages.into_iter().zip(answers) {
             self.scope.names.extend(
-                message.aliases.iter().map(|(_, key)| key).chain([&message.key]).map(|key| (message.tenant, key.clone())),
+                message
+                    .aliases
+                    .iter()
+                    .map(|(_, key)| key)
+                    .chain([&message.key])
+                    .map(|key| (message.tenant, key.clone())),
             );
             self.scope.messages.insert((message.tenant, message.id));
             if let Acceptance::New(accepted) = answer {
@@ -140,7 +145,8 @@ impl World {
     }
 
     pub(super) fn note_leased(&mut self, job: Job) {
-        let before = self.jobs.get(&(job.tenant, job.id)).map_or(StateName::Scheduled, |job| job.state.name());
+        let before =
+            self.jobs.get(&(job.tenant, job.id)).map_or(StateName::Scheduled, |job| job.state.name());
         self.coverage.edges.insert((before, CommandName::Lease, StateName::Leased, Nature::Plain));
         self.note_job(job);
     }

@@ -1,0 +1,15 @@
+//! The HTTP API and the pages, over real connections, with the real engine on the memory store and a clock that stands
+//! still until it is told to move.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on says where")]
+
+mod auth;
+mod connections;
+mod document;
+mod harness;
+mod intake;
+mod manage;
+mod pages;
+mod payload;
+mod publish;
+mod workers;
