@@ -2,7 +2,7 @@
 
 use crate::{
     Attempt, AttemptOutcome, Cause, Class, Classified, Details, Disposition, DurationMs, Effect, Evidence,
-    Fence, RetryWish, read_class, words::words,
+    Fence, RetryWish, Timestamp, read_class, words::words,
 };
 
 words! {
@@ -198,10 +198,14 @@ pub enum Command {
     },
     /// A look-up answered.
     LookUp {
+        /// The last attempt when the look-up was asked: an answer about an older one says nothing of a newer.
+        seen: Option<Attempt>,
+        /// When it was asked: what happened after that it can't have seen.
+        asked_at: Timestamp,
         /// What it found.
         verdict: LookUpVerdict,
         /// When the last send can no longer act; "absent" is believed only after it.
-        settled_at: crate::Timestamp,
+        settled_at: Timestamp,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Attempt, Budgets, CancelAnswer, Cause, Command, Evidence, Job, Nature, NextStep, Refusal, Share,
-    State, StateName, Timestamp, Verdict,
+    State, StateName, Verdict,
     command::LookUpVerdict,
     report::{dead_letter, retry_or, row_of_cancel},
     transition::{Context, settled_by_evidence},
@@ -122,15 +122,17 @@ pub(crate) fn abandon(job: &Job, context: &Context<'_>, cause: Cause) -> Verdict
     }
 }
 
-pub(crate) fn look_up(
-    job: &Job,
-    context: &Context<'_>,
-    verdict: LookUpVerdict,
-    settled_at: Timestamp,
-) -> Verdict {
-    let State::Retryable { next: NextStep::LookUp, .. } = job.state else {
+pub(crate) fn look_up(job: &Job, context: &Context<'_>, command: &Command) -> Verdict {
+    let (
+        State::Retryable { next: NextStep::LookUp, .. },
+        &Command::LookUp { seen, asked_at, verdict, settled_at },
+    ) = (&job.state, command)
+    else {
         return context.wrong_state(job);
     };
+    if seen != job.attempt {
+        return Verdict::Refused(Refusal::AttemptChanged { current: job.attempt });
+    }
     let mut next = job.clone();
     if let Some((state, _)) = settled_by_evidence(job, context) {
         next.state = state;
@@ -140,7 +142,7 @@ pub(crate) fn look_up(
         LookUpVerdict::Present => {
             next.state = State::Committed { at: context.now, evidence: Evidence::Reconciled };
         }
-        LookUpVerdict::Absent if context.now >= settled_at => {
+        LookUpVerdict::Absent if asked_at >= settled_at => {
             next.budgets.uncharged = 0;
             match next.abandon {
                 Some(cause) => dead_letter(&mut next, cause, context),

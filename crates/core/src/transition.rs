@@ -33,7 +33,7 @@ pub fn transition(job: &Job, facts: &Facts, command: &Command, policy: &Policy, 
         Command::Replay { .. } => operator::replay(job, &context, command),
         Command::Resend { seen, reason } => operator::resend(job, &context, *seen, reason),
         Command::Abandon { cause } => operator::abandon(job, &context, *cause),
-        Command::LookUp { verdict, settled_at } => operator::look_up(job, &context, *verdict, *settled_at),
+        Command::LookUp { .. } => operator::look_up(job, &context, command),
     }
 }
 

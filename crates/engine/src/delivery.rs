@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use posthaste_core::{
-    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, Timestamp, limits,
-    parse_retry_after, read_class, read_fault, read_status,
+    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, Timestamp,
+    limits, parse_retry_after, read_class, read_fault, read_status,
 };
 use posthaste_store::{JobCommand, LeasedJob, StoreError};
 
@@ -112,7 +112,10 @@ impl Engine {
             match self.apply(vec![report]).await {
                 Ok(applied) => {
                     let outcome = applied.into_iter().next().map(|applied| applied.outcome);
-                    return matches!(outcome, Some(posthaste_store::AppliedOutcome::Decided { reply: Ok(_), .. }));
+                    return matches!(
+                        outcome,
+                        Some(posthaste_store::AppliedOutcome::Decided { reply: Ok(_), .. })
+                    );
                 }
                 Err(StoreError::Corrupt(error)) => {
                     tracing::error!(event = "corrupt", job = %leased.job.id, error = %error);
@@ -144,15 +147,15 @@ fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: T
     let duration = Some(ended.since(begun));
     let fence = leased.fence;
     match outcome {
-        SendOutcome::Answered(answered) => conclude_answer(leased, answered, duration, ended),
+        SendOutcome::Answered(answered) => conclude_answer(leased, &answered, duration, ended),
         SendOutcome::Blocked { reason } => {
             let failure = Failure::classified(read_class(Class::Blocked), None);
-            let details = Details { duration, message: text(&reason), ..Details::default() };
+            let details = Details { duration, message: Some(kept(&reason)), ..Details::default() };
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
         }
         SendOutcome::Unanswered { fault, sent, detail } => {
             let failure = Failure::classified(read_fault(fault, sent), None);
-            let details = Details { duration, message: text(&detail), ..Details::default() };
+            let details = Details { duration, message: Some(kept(&detail)), ..Details::default() };
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
         }
     }
@@ -160,7 +163,7 @@ fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: T
 
 fn conclude_answer(
     leased: &LeasedJob,
-    answered: Answered,
+    answered: &Answered,
     duration: Option<DurationMs>,
     now: Timestamp,
 ) -> Conclusion {
@@ -211,12 +214,13 @@ fn read_ledger(value: &[u8]) -> Option<(FinishOutcome, Evidence)> {
     Some((outcome, Evidence::Ledger))
 }
 
-fn text(text: &str) -> Option<Box<str>> {
+/// As much of an error's text as is kept.
+fn kept(text: &str) -> Box<str> {
     let mut end = text.len().min(limits::ERROR_TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    Some(text[..end].into())
+    text[..end].into()
 }
 
 #[cfg(test)]
@@ -243,7 +247,7 @@ mod tests {
     #[test]
     fn error_texts_are_cut_between_characters() {
         let long = "é".repeat(limits::ERROR_TEXT_BYTES_MAX);
-        let cut = text(&long).unwrap();
+        let cut = kept(&long);
         assert!(cut.len() <= limits::ERROR_TEXT_BYTES_MAX && cut.chars().all(|c| c == 'é'));
     }
 }

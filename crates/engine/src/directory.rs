@@ -94,11 +94,7 @@ pub struct Directory {
 
 impl Directory {
     /// Puts it together.
-    pub fn new(
-        tenants: Vec<(TenantId, Box<str>)>,
-        entries: Vec<Entry>,
-        keys: Vec<ApiKeyRow>,
-    ) -> Self {
+    pub fn new(tenants: Vec<(TenantId, Box<str>)>, entries: Vec<Entry>, keys: Vec<ApiKeyRow>) -> Self {
         let mut directory = Self::default();
         for (tenant, name) in tenants {
             let name: Arc<str> = name.into();
@@ -181,9 +177,8 @@ impl Directory {
     /// The enabled endpoints that want `event_type`.
     pub fn subscribers(&self, tenant: TenantId, event_type: Option<&str>) -> Vec<&Arc<Endpoint>> {
         let all = self.subscribers.get(&tenant).into_iter().flatten();
-        let wants = |endpoint: &&Arc<Endpoint>| {
-            endpoint.types.iter().any(|pattern| type_fits(pattern, event_type))
-        };
+        let wants =
+            |endpoint: &&Arc<Endpoint>| endpoint.types.iter().any(|pattern| type_fits(pattern, event_type));
         all.filter(wants).collect()
     }
 
@@ -192,7 +187,9 @@ impl Directory {
         match self.at(tenant, lane).map(|entry| &entry.destination) {
             Some(Destination::Endpoint(endpoint)) => Arc::clone(&endpoint.policy),
             Some(Destination::Queue(queue)) => Arc::clone(&queue.policy),
-            Some(Destination::Source(_) | Destination::Broken { .. }) | None => Arc::new(Policy::queue_default()),
+            Some(Destination::Source(_) | Destination::Broken { .. }) | None => {
+                Arc::new(Policy::queue_default())
+            }
         }
     }
 

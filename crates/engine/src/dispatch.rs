@@ -191,7 +191,8 @@ impl Engine {
                 lanes.note(lane, due_at);
             }
             let next_head = lanes.advance(now);
-            if lanes.ready_count() > 0 && self.dispatcher.any_free() && self.dispatch_round(&mut lanes).await {
+            if lanes.ready_count() > 0 && self.dispatcher.any_free() && self.dispatch_round(&mut lanes).await
+            {
                 continue;
             }
             let wake_at = next_head.map_or(scan_at, |head| head.min(scan_at));

@@ -134,7 +134,7 @@ impl EngineError {
     }
 
     /// There is no `what` called `id`.
-    pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
+    pub(crate) fn not_found(what: &'static str, id: &impl ToString) -> Self {
         Self::NotFound { what, id: id.to_string() }
     }
 

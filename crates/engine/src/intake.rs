@@ -98,7 +98,7 @@ impl Engine {
             }
         };
         let facts = self.verified(source, &request)?;
-        let message = self.delivery(&directory, source, &request, facts)?;
+        let message = self.delivery(&directory, source, &request, &facts)?;
         let key = message.key.clone();
         let acceptance = self.accept(vec![message]).await?.pop();
         let (path, key, message) = match acceptance {
@@ -139,8 +139,12 @@ impl Engine {
         let Some(verifier) = &source.verifier else {
             return Ok(SchemeFacts::default());
         };
-        let signed =
-            Request { method: request.method, url: request.url, headers: request.headers, body: &request.body };
+        let signed = Request {
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: &request.body,
+        };
         match verifier.verify(&signed, self.clock.now().0) {
             Ok(verified) => Ok(SchemeFacts {
                 delivery_id: verified.delivery_id.map(str::to_owned),
@@ -165,11 +169,11 @@ impl Engine {
         directory: &crate::Directory,
         source: &Source,
         request: &IntakeRequest<'_>,
-        facts: SchemeFacts,
+        facts: &SchemeFacts,
     ) -> Result<NewMessage, IntakeError> {
         let scheme = source.verifier.as_ref().map(Verifier::scheme);
         let body = parse_if_needed(source, scheme, request);
-        let names = names(source, scheme, request, &facts, body.as_ref());
+        let names = names(source, scheme, request, facts, body.as_ref());
         let Some((key, aliases)) = names else {
             return Err(IntakeError::MissingKey(format!("{:?}", source.key)));
         };
@@ -274,7 +278,7 @@ fn event_type(
     source: &Source,
     scheme: Option<Scheme>,
     request: &IntakeRequest<'_>,
-    facts: SchemeFacts,
+    facts: &SchemeFacts,
     body: Option<&Value>,
 ) -> Option<Box<str>> {
     let by_scheme = facts.event_type.as_deref().or_else(|| from_body(scheme, body, "type"));
@@ -288,7 +292,8 @@ fn kept_headers(request: &IntakeRequest<'_>) -> Option<Box<str>> {
     const KEPT_PREFIXES: &[&str] = &["x-github-", "x-shopify-", "linear-", "ce-"];
     let kept = request.headers.iter().filter_map(|(name, value)| {
         let name = name.to_ascii_lowercase();
-        let keep = KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let keep =
+            KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         let secret = name.contains("signature") || name.contains("hmac") || name.contains("token");
         let text = std::str::from_utf8(value).ok().filter(|text| text.len() <= 512)?;
         (keep && !secret).then(|| (name, Value::from(text)))

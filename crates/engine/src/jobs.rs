@@ -36,7 +36,7 @@ impl Engine {
                 Err(EngineError::Store(posthaste_store::StoreError::Corrupt(Box::new(corrupt))))
             }
             Some(AppliedOutcome::Decided { .. } | AppliedOutcome::Missing) | None => {
-                Err(EngineError::not_found("job", job))
+                Err(EngineError::not_found("job", &job))
             }
         }
     }

@@ -54,9 +54,11 @@ impl Engine {
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
-        self.url_judge.check(&spec.url).map_err(|problem| ConfigError::new("url", problem, "see docs/send.md"))?;
+        self.url_judge
+            .check(&spec.url)
+            .map_err(|problem| ConfigError::new("url", problem, "see docs/send.md"))?;
         let new_secret = if spec.secrets.is_empty() && managed_by == ManagedBy::Api {
-            let kept = self.kept_secrets(tenant, &spec.id);
+            let kept = self.kept_secrets(tenant, &spec.id, DestinationKind::Endpoint);
             if kept.is_empty() {
                 let secret = posthaste_receiver::generate_secret()
                     .map_err(|error| EngineError::Secret(error.to_string()))?;
@@ -104,6 +106,9 @@ impl Engine {
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        if spec.secrets.is_empty() && managed_by == ManagedBy::Api && spec.scheme != "none" {
+            spec.secrets = self.kept_secrets(tenant, &spec.name, DestinationKind::Source);
+        }
         let secrets = self.open_all(&spec.secrets)?;
         compile_source(tenant, &spec, &secrets)?;
         spec.secrets = self.seal_all(&spec.secrets)?;
@@ -129,7 +134,7 @@ impl Engine {
         let change = Configure::DeleteDestination { tenant, id: id.clone(), kind };
         let configured = self.configure(change).await?;
         if configured != Configured::Deleted {
-            return Err(EngineError::not_found(kind.as_str(), id));
+            return Err(EngineError::not_found(kind.as_str(), &id));
         }
         self.reload_directory().await?;
         if let Some(lane) = lane {
@@ -148,7 +153,11 @@ impl Engine {
         self.reload_directory().await?;
         match configured {
             Configured::Tenant(tenant) => Ok(tenant),
-            _ => Err(EngineError::not_found("tenant", name)),
+            Configured::Destination(_)
+            | Configured::ApiKey(_)
+            | Configured::Deleted
+            | Configured::Missing
+            | Configured::Taken(_) => Err(EngineError::not_found("tenant", &name)),
         }
     }
 
@@ -160,7 +169,8 @@ impl Engine {
         scopes: &str,
     ) -> Result<(ApiKeyRow, String), EngineError> {
         let mut random = [0; 32];
-        rand::fill(&mut random).map_err(|_| EngineError::Secret("no random bytes could be had".to_owned()))?;
+        rand::fill(&mut random)
+            .map_err(|_| EngineError::Secret("no random bytes could be had".to_owned()))?;
         let key = format!("phk_{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random));
         let row = self.store_api_key(tenant, name, scopes, &key).await?;
         Ok((row, key))
@@ -199,20 +209,17 @@ impl Engine {
         };
         let configured = self.configure(Configure::PutApiKey(row)).await?;
         self.reload_directory().await?;
-        match configured {
-            Configured::ApiKey(row) => Ok(*row),
-            _ => Err(EngineError::Secret("the key was not stored".to_owned())),
+        if let Configured::ApiKey(row) = configured {
+            return Ok(*row);
         }
+        Err(EngineError::Secret("the key was not stored".to_owned()))
     }
 
     /// Revokes an API key; it is refused from the next request on.
     pub async fn revoke_api_key(&self, tenant: TenantId, id: ApiKeyId) -> Result<(), EngineError> {
         let configured = self.configure(Configure::RevokeApiKey { tenant, id }).await?;
         self.reload_directory().await?;
-        match configured {
-            Configured::Missing => Err(EngineError::not_found("key", id)),
-            _ => Ok(()),
-        }
+        if configured == Configured::Missing { Err(EngineError::not_found("key", &id)) } else { Ok(()) }
     }
 
     /// Brings the store in line with a configuration file: makes and changes what it defines, disables what it
@@ -328,7 +335,7 @@ impl Engine {
             }
             Configured::Taken(by) => Err(EngineError::Taken { id: new.id, by }),
             Configured::Tenant(_) | Configured::ApiKey(_) | Configured::Deleted | Configured::Missing => {
-                Err(EngineError::not_found("tenant", tenant.0))
+                Err(EngineError::not_found("tenant", &tenant.0))
             }
         }
     }
@@ -340,12 +347,17 @@ impl Engine {
         })
     }
 
-    /// The secrets that an endpoint has already, as stored.
-    fn kept_secrets(&self, tenant: TenantId, id: &str) -> Vec<String> {
+    /// The secrets that an endpoint or source has already, as stored: they stay where none are given.
+    fn kept_secrets(&self, tenant: TenantId, id: &str, kind: DestinationKind) -> Vec<String> {
+        #[derive(serde::Deserialize)]
+        struct Kept {
+            #[serde(default)]
+            secrets: Vec<String>,
+        }
         let Ok(id) = DestinationId::new(id) else { return Vec::new() };
         let directory = self.directory.load();
-        let row = directory.find(tenant, &id).filter(|entry| entry.row.kind == DestinationKind::Endpoint);
-        row.and_then(|entry| parsed::<EndpointSpec>(&entry.row).ok()).map_or_else(Vec::new, |spec| spec.secrets)
+        let row = directory.find(tenant, &id).filter(|entry| entry.row.kind == kind);
+        row.and_then(|entry| parsed::<Kept>(&entry.row).ok()).map_or_else(Vec::new, |kept| kept.secrets)
     }
 
     fn open_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
@@ -380,5 +392,6 @@ fn serialised(spec: &impl serde::Serialize) -> Result<Box<str>, EngineError> {
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(row: &DestinationRow) -> Result<T, EngineError> {
-    serde_json::from_str(&row.config).map_err(|error| EngineError::invalid("configuration", error.to_string()))
+    serde_json::from_str(&row.config)
+        .map_err(|error| EngineError::invalid("configuration", error.to_string()))
 }

@@ -100,7 +100,11 @@ impl Metrics {
             "From the scheduled time to the first start",
             self.schedule_lag.clone(),
         );
-        registry.register("retry_lag_seconds", "From the due time of a retry to its start", self.retry_lag.clone());
+        registry.register(
+            "retry_lag_seconds",
+            "From the due time of a retry to its start",
+            self.retry_lag.clone(),
+        );
         registry.register(
             "accept_duration_seconds",
             "From the verified request to the durable commit",
@@ -114,7 +118,11 @@ impl Metrics {
         registry.register("finished", "Jobs that settled", self.finished.clone());
         registry.register("dead_lettered", "Jobs dead-lettered, by cause", self.dead_lettered.clone());
         registry.register("duplicates", "Duplicates that were answered", self.duplicates.clone());
-        registry.register("signature_rejections", "Requests whose signature did not fit", self.rejections.clone());
+        registry.register(
+            "signature_rejections",
+            "Requests whose signature did not fit",
+            self.rejections.clone(),
+        );
         registry.register("unrouted", "Messages that matched no destination", self.unrouted.clone());
         registry.register("stale_reports", "Reports that a fence refused", self.stale_reports.clone());
         registry.register(
@@ -175,8 +183,8 @@ impl Metrics {
         self.retry_lag.observe(seconds(lag));
     }
 
-    pub(crate) fn accept_duration(&self, duration: Duration) {
-        self.accept_duration.observe(duration.as_secs_f64());
+    pub(crate) fn accept_duration(&self, duration: DurationMs) {
+        self.accept_duration.observe(seconds(duration));
     }
 
     pub(crate) fn set_counts(&self, counts: &[StateCount]) {
@@ -200,8 +208,7 @@ impl Metrics {
                 )
             });
             let oldest = of_kind.map(|head| now.since(head.due_at)).max().unwrap_or(DurationMs::ZERO);
-            let labels =
-                OldestLabels { destination_kind: kind.to_owned(), outcome: "none".to_owned() };
+            let labels = OldestLabels { destination_kind: kind.to_owned(), outcome: "none".to_owned() };
             self.oldest_due.get_or_create(&labels).set(seconds(oldest));
         }
     }

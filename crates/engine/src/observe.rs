@@ -1,7 +1,8 @@
 //! What every step leaves behind in logs and metrics, and whom it wakes. Row F5.
 
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, Nature, Refusal, State, StateName, TenantId,
+    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, Nature, Refusal, State, StateName,
+    TenantId,
 };
 use posthaste_store::{Applied, AppliedOutcome, Change, JobCommand, LeasedJob, StoreError};
 
@@ -94,8 +95,10 @@ impl Engine {
 
     fn observe_refusal(&self, tenant: TenantId, applied: &Applied, command: CommandName, refusal: &Refusal) {
         let report = matches!(command, CommandName::Finish | CommandName::Fail | CommandName::Release);
-        let stale =
-            matches!(refusal, Refusal::StaleFence { .. } | Refusal::AlreadyReported { .. } | Refusal::AlreadySettled { .. });
+        let stale = matches!(
+            refusal,
+            Refusal::StaleFence { .. } | Refusal::AlreadyReported { .. } | Refusal::AlreadySettled { .. }
+        );
         if !(report && stale) {
             return;
         }
@@ -118,7 +121,11 @@ impl Engine {
         }
     }
 
-    pub(crate) fn destination_of(&self, tenant: TenantId, lane: posthaste_core::LaneId) -> Option<DestinationId> {
+    pub(crate) fn destination_of(
+        &self,
+        tenant: TenantId,
+        lane: posthaste_core::LaneId,
+    ) -> Option<DestinationId> {
         self.directory.load().at(tenant, lane).map(|entry| entry.row.id.clone())
     }
 

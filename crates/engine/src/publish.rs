@@ -3,11 +3,9 @@
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use posthaste_core::{
-    DestinationId, DurationMs, Kind, MessageId, MessageKey, TenantId, Timestamp, limits,
+    DestinationId, DurationMs, Kind, MessageId, MessageKey, Path, TenantId, Timestamp, limits,
 };
-use posthaste_store::{
-    Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, NewMessage, Target,
-};
+use posthaste_store::{Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, NewMessage, Target};
 
 use crate::{
     Directory, Engine, EngineError,
@@ -96,13 +94,21 @@ impl Engine {
         let answers = answers.into_iter().map(|answer| {
             answer?;
             match results.next() {
-                Some(Acceptance::New(message)) => Ok(Published { new: true, message }),
+                Some(Acceptance::New(message)) => {
+                    log_claim("claim", Path::FirstRun, &message);
+                    Ok(Published { new: true, message })
+                }
                 Some(Acceptance::Duplicate(message)) => {
                     self.metrics.duplicate("publish");
+                    log_claim("duplicate", Path::DuplicateDone, &message);
                     Ok(Published { new: false, message })
                 }
-                Some(Acceptance::KeyReused { field, message }) => Err(EngineError::KeyReused { field, message }),
-                None => Err(EngineError::Store(posthaste_store::StoreError::unavailable("an answer is missing"))),
+                Some(Acceptance::KeyReused { field, message }) => {
+                    Err(EngineError::KeyReused { field, message })
+                }
+                None => {
+                    Err(EngineError::Store(posthaste_store::StoreError::unavailable("an answer is missing")))
+                }
             }
         });
         Ok(answers.collect())
@@ -114,12 +120,12 @@ impl Engine {
             return Ok(Vec::new());
         }
         let tenants: Vec<TenantId> = messages.iter().map(|message| message.tenant).collect();
-        let begun = tokio::time::Instant::now();
+        let begun = self.clock.now();
         let accepting = self.store.accept(messages);
         let acceptances = tokio::time::timeout(self.settings.accept_deadline, accepting)
             .await
             .map_err(|_| EngineError::DeadlinePassed)??;
-        self.metrics.accept_duration(begun.elapsed());
+        self.metrics.accept_duration(self.clock.now().since(begun));
         for (tenant, acceptance) in tenants.into_iter().zip(&acceptances) {
             if let Acceptance::New(message) = acceptance {
                 self.wake_for(tenant, message);
@@ -188,6 +194,17 @@ impl Engine {
     }
 }
 
+/// One line a decision, so that one query by key reconstructs the history. Row F5.
+fn log_claim(event: &'static str, path: Path, message: &AcceptedMessage) {
+    tracing::info!(
+        event,
+        event_key = message.key.as_str(),
+        path = path.as_str(),
+        message_id = %message.id,
+        jobs = message.jobs_total,
+    );
+}
+
 fn check_sizes(publish: &Publish, payload_bytes_max: usize) -> Result<(), EngineError> {
     let bytes = publish.payload.len();
     if bytes > payload_bytes_max {
@@ -235,7 +252,10 @@ pub(crate) fn check_type(event_type: Option<&str>) -> Result<(), EngineError> {
                 || !event_type.bytes().all(|byte| byte.is_ascii_graphic()) =>
         {
             let max = limits::TYPE_BYTES_MAX;
-            Err(EngineError::invalid("type", format!("1 to {max} bytes of visible ASCII, for example shipment.updated")))
+            Err(EngineError::invalid(
+                "type",
+                format!("1 to {max} bytes of visible ASCII, for example shipment.updated"),
+            ))
         }
         _ => Ok(()),
     }
@@ -251,7 +271,7 @@ pub(crate) fn resolve(
 ) -> Result<Vec<Target>, EngineError> {
     let mut targets: Vec<Target> = match to {
         PublishTo::Queue(id) => {
-            let queue = directory.queue(tenant, id).ok_or_else(|| EngineError::not_found("queue", id))?;
+            let queue = directory.queue(tenant, id).ok_or_else(|| EngineError::not_found("queue", &id))?;
             vec![Target {
                 lane: queue.lane,
                 destination: queue.id.clone(),
@@ -269,7 +289,7 @@ pub(crate) fn resolve(
                     problem: problem.to_string(),
                 }),
                 Some(Destination::Queue(_) | Destination::Source(_)) | None => {
-                    Err(EngineError::not_found("endpoint", id))
+                    Err(EngineError::not_found("endpoint", &id))
                 }
             };
             ids.iter().map(find).collect::<Result<_, _>>()?

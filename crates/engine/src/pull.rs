@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::{
-    Answer, Class, Command, DestinationId, Details, DurationMs, Effect, Evidence, Failure, Fence, FinishOutcome,
-    JobId, RetryWish, Start, StateName, TenantId, Timestamp, limits,
+    Answer, Class, Command, DestinationId, Details, DurationMs, Effect, Evidence, Failure, Fence,
+    FinishOutcome, JobId, RetryWish, Start, StateName, TenantId, Timestamp, limits,
 };
 use posthaste_store::{AppliedOutcome, JobCommand, LeaseRequest, LeasedJob};
 use tokio::sync::oneshot;
@@ -199,15 +199,16 @@ impl Engine {
                 Err(error) => answers.push(Err(error)),
             }
         }
-        let mut applied = if commands.is_empty() { Vec::new() } else { self.apply(commands).await? }.into_iter();
+        let mut applied =
+            if commands.is_empty() { Vec::new() } else { self.apply(commands).await? }.into_iter();
         let answers = answers.into_iter().map(|answer| {
             let job = answer?;
             match applied.next().map(|applied| applied.outcome) {
-                Some(AppliedOutcome::Decided { reply, .. }) => worker_answer(reply?),
+                Some(AppliedOutcome::Decided { reply, .. }) => worker_answer(&reply?),
                 Some(AppliedOutcome::Corrupt(corrupt)) => {
                     Err(EngineError::Store(posthaste_store::StoreError::Corrupt(Box::new(corrupt))))
                 }
-                Some(AppliedOutcome::Missing) | None => Err(EngineError::not_found("job", job)),
+                Some(AppliedOutcome::Missing) | None => Err(EngineError::not_found("job", &job)),
             }
         });
         Ok(answers.collect())
@@ -240,7 +241,8 @@ impl Engine {
                 at_most("message", message.as_deref().map(str::as_bytes), limits::ERROR_TEXT_BYTES_MAX)?;
                 // Only a throttled worker speaks for its whole lane; others speak of this job.
                 if class == Class::Throttled {
-                    hold = retry_after.map(|after| self.clock.now().after(after.min(limits::RETRY_AFTER_MAX)));
+                    hold =
+                        retry_after.map(|after| self.clock.now().after(after.min(limits::RETRY_AFTER_MAX)));
                 }
                 let failure = Failure::of_worker(class, effect, retry, retry_after);
                 Command::Fail { fence, failure, details: Details { code, message, ..Details::default() } }
@@ -265,7 +267,7 @@ impl Engine {
                 problem: problem.to_string(),
             }),
             Some(Destination::Endpoint(_) | Destination::Source(_)) | None => {
-                Err(EngineError::not_found("queue", id))
+                Err(EngineError::not_found("queue", &id))
             }
         }
     }
@@ -306,12 +308,12 @@ fn at_most(field: &'static str, value: Option<&[u8]>, max: usize) -> Result<(), 
     }
 }
 
-fn worker_answer(answer: Answer) -> Result<WorkerAnswer, EngineError> {
+fn worker_answer(answer: &Answer) -> Result<WorkerAnswer, EngineError> {
     match answer {
         Answer::Extended { expires_at, cancel_requested } => {
-            Ok(WorkerAnswer::Extended { lease_expires_at: expires_at, cancel_requested })
+            Ok(WorkerAnswer::Extended { lease_expires_at: *expires_at, cancel_requested: *cancel_requested })
         }
-        Answer::Moved { state, due_at } => Ok(WorkerAnswer::Moved { state, due_at }),
+        Answer::Moved { state, due_at } => Ok(WorkerAnswer::Moved { state: *state, due_at: *due_at }),
         Answer::Leased { .. } | Answer::Cancel(_) => {
             Err(EngineError::Store(posthaste_store::StoreError::unavailable("the answer fits no report")))
         }

@@ -1,8 +1,8 @@
 //! The timeline of one key: every arrow of custody, in order. Rows F1, F2.
 
 use posthaste_core::{
-    Attempt, AttemptOutcome, Class, DestinationId, Effect, EffectSpan, JobId, Kind, MessageKey, Path, State,
-    StateName, TenantId, Timestamp, limits,
+    Attempt, AttemptOutcome, AttemptRecord, Class, DestinationId, Effect, EffectSpan, JobId, Kind,
+    MessageKey, Path, State, StateName, TenantId, Timestamp, limits,
 };
 use posthaste_store::{AttemptView, CustodyEntry, JobView, MessageName, MessageView, Stage};
 use serde_json::{Map, Value, json};
@@ -89,9 +89,8 @@ fn entries(message: &MessageView, jobs: &[JobView], custody: &[CustodyEntry]) ->
     for view in jobs {
         job_entries(view, &mut entries);
     }
-    let of_listed = |entry: &&CustodyEntry| {
-        entry.job.is_none_or(|job| jobs.iter().any(|view| view.job.id == job))
-    };
+    let of_listed =
+        |entry: &&CustodyEntry| entry.job.is_none_or(|job| jobs.iter().any(|view| view.job.id == job));
     entries.extend(custody.iter().filter(of_listed).map(|entry| custody_entry(entry, jobs)));
     entries.sort_by_key(|entry| entry.at);
     entries
@@ -139,7 +138,10 @@ fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
             detail: detail(json!({ "cause": cause.as_str(), "owner": view.owner, "reason": job.reason })),
             ..step(*at, Stage::DeadLettered)
         }),
-        State::Scheduled { .. } | State::Retryable { .. } | State::Committed { .. } | State::Cancelled { .. } => {}
+        State::Scheduled { .. }
+        | State::Retryable { .. }
+        | State::Committed { .. }
+        | State::Cancelled { .. } => {}
     }
 }
 
@@ -161,7 +163,9 @@ fn attempt_entries(
     }
     if end.kind == Kind::Push && end.details.status.is_some() {
         entries.push(TimelineEntry {
-            detail: detail(json!({ "status": end.details.status, "duration_ms": end.details.duration.map(|d| d.0) })),
+            detail: detail(
+                json!({ "status": end.details.status, "duration_ms": end.details.duration.map(|d| d.0) }),
+            ),
             ..part(end.finished_at, Stage::Responded)
         });
     }
@@ -238,19 +242,18 @@ fn detail(value: Value) -> Map<String, Value> {
 
 /// How many effects a job may have had, from its attempts.
 pub(crate) fn effects(view: &JobView) -> EffectSpan {
-    let ended = view.attempts.iter().map(|attempt| {
-        let said = attempt.late.as_ref().map_or(attempt.end.report.effect, |late| late.report.effect);
-        if attempt.commit_heard_at.is_some() { said.max(Effect::Reported) } else { said }
-    });
-    let running = match &view.job.state {
-        State::Leased(lease) => lease.started_at.map(|_| Effect::Possible),
-        State::Scheduled { .. }
-        | State::Retryable { .. }
-        | State::Committed { .. }
-        | State::DeadLettered { .. }
-        | State::Cancelled { .. } => None,
+    let record = |attempt: &AttemptView| {
+        AttemptRecord::of(&attempt.end, attempt.late.as_ref(), attempt.commit_heard_at)
     };
-    EffectSpan::over(ended.chain(running))
+    let records: Vec<AttemptRecord> = view.attempts.iter().map(record).collect();
+    let ended = EffectSpan::of_attempts(&records);
+    // A started attempt that is still running may have acted.
+    let runs = matches!(&view.job.state, State::Leased(lease) if lease.started_at.is_some());
+    EffectSpan {
+        effect: if runs { ended.effect.max(Effect::Possible) } else { ended.effect },
+        lo: ended.lo,
+        hi: ended.hi + u32::from(runs),
+    }
 }
 
 /// One sentence. It claims no more than the rows say: without a ledger's word an answer is "accepted", not an

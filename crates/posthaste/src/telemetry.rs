@@ -24,7 +24,7 @@ pub(crate) fn start(config: &LogConfig) -> anyhow::Result<()> {
             lines.with(json).try_init()?;
         }
         LogFormat::Text => {
-            lines.with(fmt::layer().compact().with_target(false).with_ansi(to_terminal)).try_init()?
+            lines.with(fmt::layer().compact().with_target(false).with_ansi(to_terminal)).try_init()?;
         }
     }
     Ok(())

@@ -162,10 +162,10 @@ fn r_g2_an_id_that_is_taken_names_both_places() {
 fn r_g2_text_that_is_no_toml_is_pointed_at() {
     refused(
         "listen = 127.0.0.1\n[[queue\nname = \"a\nstore = \"sqlite:a.db\"\nstore = \"b\"\n",
-        expect![[r#"
+        expect![[r"
             fault: posthaste.toml:2:8: this is no TOML: unclosed array table, expected `]]`
             posthaste.toml: 1 fault
-        "#]],
+        "]],
     );
 }
 

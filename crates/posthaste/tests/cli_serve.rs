@@ -129,6 +129,26 @@ fn r_b15_a_signal_drains_and_work_is_there_after_the_restart() {
 }
 
 #[test]
+fn r_b15_a_second_signal_ends_at_once_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let mut command = posthaste(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    command.env("POSTHASTE_OUTBOUND__PRIVATE_NETWORKS", "127.0.0.1");
+    let mut server = Server::start_as(folder.path(), &mut command);
+    server.cli(&["endpoints", "add", "silent", "--to-url", &url]);
+    server.cli(&["publish", "--key", "k:1", "--endpoint", "silent"]);
+    // It is on its way, and will not be answered.
+    let (_held, _) = silent.accept().unwrap();
+    server.signal("TERM");
+    server.err.wait_for("draining");
+    let ended = server.stop();
+    assert_eq!((Some(1), true), (ended.code, ended.err.contains("leases expire")), "{}", ended.err);
+    let server = Server::start(folder.path());
+    assert_eq!("leased", server.json(&["timeline", "k:1"])["jobs"][0]["state"]);
+}
+
+#[test]
 fn r_g2_a_reload_takes_effect_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     write(

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::{
-    Answer, AttemptEnd, Command, CommandName, CorruptRow, DestinationId, DurationMs, Fence,
-    Job, JobId, LaneId, LateReport, MessageKey, Nature, Path, Policy, Refusal, Start, StateName, TenantId,
-    Timestamp,
+    Answer, AttemptEnd, Command, CommandName, CorruptRow, DestinationId, DurationMs, Fence, Job, JobId,
+    LaneId, LateReport, MessageKey, Nature, Path, Policy, Refusal, Start, StateName, TenantId, Timestamp,
 };
 
 use crate::MessageBody;

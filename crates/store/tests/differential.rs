@@ -26,8 +26,9 @@ fn memory(clock: Arc<ManualClock>) -> Harness {
 
 fn sqlite(clock: Arc<ManualClock>) -> Harness {
     // In memory where that is possible: nothing here is about surviving a loss of power, and a sync costs the most.
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let store = SqliteStore::open(SqliteOptions::new(folder.path().join("store.db"), clock)).unwrap();
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    let store = SqliteStore::open(SqliteOptions::new(folder.path().join("store.db"), clock))
+        .expect("a new store opens");
     Harness { store: Arc::new(store), keep: Some(Box::new(folder)) }
 }
 

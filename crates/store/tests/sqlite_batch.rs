@@ -165,7 +165,7 @@ async fn r_a4_on_a_full_disk_nothing_is_answered_that_is_not_stored() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), works).await.expect("with room again it works again");
+    tokio::time::timeout(Duration::from_mins(1), works).await.expect("with room again it works again");
     let key = MessageName::Key(MessageKey::new(&format!("key-{}", refused[0])).unwrap());
     assert!(store.message(tenant, key).await.unwrap().is_some());
     assert_eq!(answered.len() as u64 + 1, store.counts().await.unwrap()[0].jobs);

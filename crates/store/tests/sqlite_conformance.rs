@@ -1,4 +1,5 @@
 //! The conformance suite on SQLite.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
 use std::sync::Arc;
 

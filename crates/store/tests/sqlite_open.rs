@@ -52,14 +52,15 @@ async fn r_a4_the_writer_syncs_in_full() {
     let folder = tempdir().unwrap();
     let store = open(folder.path());
     let settings = store.settings().await.unwrap();
-    let text: String = settings.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+    let lines: Vec<String> = settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let text = lines.join("\n") + "\n";
     expect![[r"
         journal_mode = wal
         synchronous = 2
         wal_autocheckpoint = 0
         journal_size_limit = 67108864
         page_size = 4096
-        cache_size = -65536
+        cache_size = -16384
         temp_store = 2
         mmap_size = 0
         foreign_keys = 1

@@ -48,7 +48,7 @@ fn sender(on_unknown: Unknown, start: Start) -> SenderConfig {
         releases: 0,
         cancels: 0,
         abandons: 0,
-        look_ups: LookUps::Careful,
+        look_ups: LookUps::WrittenOnce,
         extras: vec![Extra::Errors],
     }
 }
@@ -254,19 +254,12 @@ fn model_shows_that_a_retaken_http_ledger_doubles() {
     catches("whole, HTTP, retaken", &WholeModel::new(config), Property::EffectOnce);
 }
 
-/// `LookUp` says neither which attempt was looked up nor when it was asked: who writes an answer down must see to both.
 #[test]
-fn model_catches_a_look_up_that_is_judged_when_its_answer_is_written() {
-    let config =
-        SenderConfig { look_ups: LookUps::JudgedWhenWritten, ..sender(Unknown::Reconcile, Start::Fenced) };
-    catches("look-up judged when written", &SenderModel::new(config), Property::AtMostOnce);
-}
-
-#[test]
-fn model_catches_a_look_up_whose_answer_is_written_after_a_newer_attempt() {
-    let config =
-        SenderConfig { look_ups: LookUps::WrittenAgain, ..sender(Unknown::Reconcile, Start::Fenced) };
-    catches("look-up written again", &SenderModel::new(config), Property::AtMostOnce);
+fn model_holds_on_the_real_core_for_look_ups_that_are_written_again() {
+    sender_holds("look-ups written again", |config| SenderConfig {
+        look_ups: LookUps::WrittenAgain,
+        ..config
+    });
 }
 
 /// Makes one test a fault, and one that no fault is left without its test.
@@ -291,6 +284,8 @@ faults! {
     model_catches_a_release_of_what_was_sent: ReleasesWhatWasSent,
     model_catches_a_500_read_as_nothing_happened: ServerErrorMeansNothing,
     model_catches_an_absent_believed_at_once: AbsentBelievedAtOnce,
+    model_catches_a_look_up_judged_when_it_is_written: LookUpJudgedWhenWritten,
+    model_catches_a_look_up_that_names_no_attempt: LookUpUnnamed,
     model_catches_a_replay_without_its_gate: ReplayWithoutGate,
     model_catches_a_replay_that_names_no_attempt: ReplayUnnamed,
     model_catches_a_guard_that_cancels_unfenced: GuardCancelsUnfenced,
@@ -324,7 +319,13 @@ fn catch_in_the_sender(mutant: SenderMutant) {
         M::ServerErrorMeansNothing | M::StartNotFenced => {
             (careful(Unknown::DeadLetter), Property::AtMostOnce)
         }
-        M::AbsentBelievedAtOnce => (careful(Unknown::Reconcile), Property::AtMostOnce),
+        M::AbsentBelievedAtOnce | M::LookUpJudgedWhenWritten => {
+            (careful(Unknown::Reconcile), Property::AtMostOnce)
+        }
+        M::LookUpUnnamed => {
+            let config = careful(Unknown::Reconcile);
+            (SenderConfig { look_ups: LookUps::WrittenAgain, ..config }, Property::AtMostOnce)
+        }
         M::ReplayWithoutGate => (careful(Unknown::DeadLetter), Property::ReplaySafe),
         M::ReplayUnnamed => {
             let allowance = Allowance { failures: 1, lost_leases: 1 };

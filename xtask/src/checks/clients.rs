@@ -24,6 +24,10 @@ const CLIENT_USERS: &[Listed] = &[
         what: "crates/posthaste/src/cli/client.rs",
         reason: "the CLI talks to the operator's own server",
     },
+    Listed {
+        what: "crates/posthaste/src/demo/client.rs",
+        reason: "the demo plays provider, publisher and worker",
+    },
 ];
 
 /// Packages that the product may not be built from.

@@ -15,6 +15,7 @@ const READERS: &[Listed] = &[
     Listed { what: "crates/posthaste/src/cli", reason: "a person waits in front of it" },
     Listed { what: "crates/posthaste/src/bench", reason: "measures" },
     Listed { what: "crates/posthaste/src/demo", reason: "shows time passing" },
+    Listed { what: "crates/store/examples/", reason: "measures" },
     Listed { what: "crates/testkit/", reason: "is for tests" },
     Listed { what: "xtask/", reason: "is no part of the product" },
 ];

@@ -3,7 +3,7 @@
 use crate::common::*;
 use posthaste_core::{
     Cause, Class, Command, Disposition, DurationMs, Effect, Entry, Failure, FinishOutcome, LookUpVerdict,
-    NextStep, OnUnknown, Policy, RetryWish, Share, Start, StateName,
+    NextStep, OnUnknown, Policy, RetryWish, Share, Start, StateName, Timestamp,
 };
 
 fn in_progress(retry_after: Option<DurationMs>) -> Failure {
@@ -90,7 +90,7 @@ fn r_b6_a_job_made_for_later_has_its_horizon_from_its_due_time() {
     let job = posthaste_core::Job::new(new);
     assert_eq!((new.due_at, 77), (job.budgets.since, job.budgets.held_ms));
     assert_eq!((new.due_at, Some(new.due_at)), (job.scheduled_at, job.state.due_at()));
-    new.due_at = posthaste_core::Timestamp(5);
+    new.due_at = Timestamp(5);
     assert_eq!(T0, posthaste_core::Job::new(new).scheduled_at, "a past time is now");
 }
 
@@ -249,7 +249,12 @@ fn r_c10_a_possible_effect_is_looked_up_first_where_the_policy_says_so() {
 /// A look-up that says, once the last send can no longer act, that nothing happened.
 fn absent(world: &mut World) {
     let settled_at = world.now;
-    world.tell(&Command::LookUp { verdict: LookUpVerdict::Absent, settled_at }).unwrap();
+    world.tell(&look_up_now(world, LookUpVerdict::Absent, settled_at)).unwrap();
+}
+
+/// A look-up that is asked and answered in one instant.
+fn look_up_now(world: &World, verdict: LookUpVerdict, settled_at: Timestamp) -> Command {
+    Command::LookUp { seen: world.job.attempt, asked_at: world.now, verdict, settled_at }
 }
 
 #[test]
@@ -316,18 +321,20 @@ fn r_c10_absent_is_believed_only_after_the_last_send_can_no_longer_act() {
     let mut world = World::on_unknown(RECONCILE);
     world.lose();
     let settled_at = world.now.after(SETTLE);
-    let look_up = Command::LookUp { verdict: LookUpVerdict::Absent, settled_at };
-    world.tell(&look_up).unwrap();
+    world.tell(&look_up_now(&world, LookUpVerdict::Absent, settled_at)).unwrap();
     assert_eq!(
         (NextStep::LookUp, settled_at),
         (world.next_step(), world.due_at()),
         "not asked in vain before"
     );
-    world.now = posthaste_core::Timestamp(settled_at.0 - 1);
-    world.tell(&look_up).unwrap();
+    world.now = Timestamp(settled_at.0 - 1);
+    let early = look_up_now(&world, LookUpVerdict::Absent, settled_at);
+    world.tell(&early).unwrap();
     assert_eq!(NextStep::LookUp, world.next_step());
     world.now = settled_at;
-    world.tell(&look_up).unwrap();
+    world.tell(&early).unwrap();
+    assert_eq!(NextStep::LookUp, world.next_step(), "judged by when it was asked, not by when it is written");
+    world.tell(&look_up_now(&world, LookUpVerdict::Absent, settled_at)).unwrap();
     assert_eq!(NextStep::Attempt, world.next_step());
     assert_eq!(0, world.job.budgets.uncharged);
 }
@@ -337,7 +344,7 @@ fn r_c10_an_unsure_look_up_is_repeated_until_the_horizon_and_then_the_outcome_is
     for verdict in [LookUpVerdict::InProgress, LookUpVerdict::Unsure] {
         let mut world = World::on_unknown(RECONCILE);
         world.lose();
-        let look_up = Command::LookUp { verdict, settled_at: T0 };
+        let look_up = look_up_now(&world, verdict, T0);
         for nth in 0..4 {
             world.tell(&look_up).unwrap();
             assert_eq!((NextStep::LookUp, 10_000 << nth), (world.next_step(), world.wait_ms()));
@@ -371,7 +378,7 @@ fn r_c10_present_commits_and_other_evidence_goes_before_the_look_up() {
     let mut world = World::on_unknown(RECONCILE);
     world.lose();
     let mut found = world.clone();
-    found.tell(&Command::LookUp { verdict: LookUpVerdict::Present, settled_at: T0 }).unwrap();
+    found.tell(&look_up_now(&world, LookUpVerdict::Present, T0)).unwrap();
     assert_eq!(StateName::Committed, found.state());
     world.entry = Entry::DoneCancelled;
     absent(&mut world);
@@ -379,10 +386,21 @@ fn r_c10_present_commits_and_other_evidence_goes_before_the_look_up() {
 }
 
 #[test]
+fn r_c10_a_look_up_of_an_older_attempt_says_nothing_of_a_newer() {
+    let mut world = World::on_unknown(RECONCILE);
+    world.lose();
+    let old = look_up_now(&world, LookUpVerdict::Absent, T0);
+    absent(&mut world);
+    world.lose();
+    assert_eq!(NextStep::LookUp, world.next_step());
+    assert_eq!("attempt_changed", world.refused(&old).code());
+}
+
+#[test]
 fn r_c10_a_look_up_that_nobody_owes_is_refused() {
     let mut world = World::new();
     world.lose();
-    let look_up = Command::LookUp { verdict: LookUpVerdict::Present, settled_at: T0 };
+    let look_up = look_up_now(&world, LookUpVerdict::Present, T0);
     assert_eq!("wrong_state", world.refused(&look_up).code());
     // A policy that was changed meanwhile is no reason to drop the answer.
     let mut world = World::on_unknown(RECONCILE);

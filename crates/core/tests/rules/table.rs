@@ -105,7 +105,8 @@ fn lease(world: &World) -> BTreeSet<String> {
         due.now = due.now.max(due_at);
     }
     if let State::Retryable { next: posthaste_core::NextStep::LookUp, .. } = due.job.state {
-        let absent = Command::LookUp { verdict: LookUpVerdict::Absent, settled_at: due.now };
+        let (seen, asked_at) = (due.job.attempt, due.now);
+        let absent = Command::LookUp { seen, asked_at, verdict: LookUpVerdict::Absent, settled_at: asked_at };
         due.tell(&absent).unwrap();
     }
     let command = lease_command(Start::WithLease);
@@ -280,10 +281,12 @@ fn abandon(world: &World) -> BTreeSet<String> {
 }
 
 fn look_up(world: &World) -> BTreeSet<String> {
-    let settled_at = world.now;
+    let (seen, asked_at) = (world.job.attempt, world.now);
     LookUpVerdict::ALL
         .iter()
-        .map(|&verdict| word(&world.decide(&Command::LookUp { verdict, settled_at })))
+        .map(|&verdict| {
+            word(&world.decide(&Command::LookUp { seen, asked_at, verdict, settled_at: asked_at }))
+        })
         .collect()
 }
 

@@ -5,11 +5,14 @@ use std::{sync::Arc, time::Duration};
 use posthaste_core::{
     Backoff, DestinationId, DurationMs, LaneId, OnUnknown, Permille, Policy, TenantId, limits,
 };
-use posthaste_receiver::{HmacOptions, Scheme, Signer, Verifier, VerifyOptions, check_secret, check_signing_secret};
+use posthaste_receiver::{
+    HmacOptions, Scheme, Signer, Verifier, VerifyOptions, check_secret, check_signing_secret,
+};
 
 use super::{
     AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, OnUnknownSpec, Queue,
-    QueueSpec, RetrySpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec, format_duration,
+    QueueSpec, RetrySpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec,
+    format_duration,
 };
 
 /// Headers that an endpoint's own headers can't be, beside those that start with `webhook-` or `posthaste-`.
@@ -48,15 +51,20 @@ pub fn compile_endpoint(
     }
     for (index, secret) in secrets.iter().enumerate() {
         check_signing_secret(secret).map_err(|error| {
-            ConfigError::new(format!("secrets[{index}]"), error.to_string(), "give a whsec_… or whsk_… secret")
+            ConfigError::new(
+                format!("secrets[{index}]"),
+                error.to_string(),
+                "give a whsec_… or whsk_… secret",
+            )
         })?;
     }
     let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
     let signer = if texts.is_empty() {
         None
     } else {
-        let refused =
-            |error: posthaste_receiver::SecretError| ConfigError::new("secrets", error.to_string(), "see above");
+        let refused = |error: posthaste_receiver::SecretError| {
+            ConfigError::new("secrets", error.to_string(), "see above")
+        };
         Some(Signer::new(&texts).map_err(refused)?)
     };
     let timeout = spec.timeout.map_or(TIMEOUT_DEFAULT, |text| text.0);
@@ -122,7 +130,11 @@ pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result
 }
 
 /// Understands a source. `secrets`: the resolved secrets, in the order of `spec.secrets`.
-pub fn compile_source(tenant: TenantId, spec: &SourceSpec, secrets: &[String]) -> Result<Source, ConfigError> {
+pub fn compile_source(
+    tenant: TenantId,
+    spec: &SourceSpec,
+    secrets: &[String],
+) -> Result<Source, ConfigError> {
     let id = name("name", &spec.name)?;
     let chief = "scheme".to_owned();
     let rules = spec.key.as_ref().map_or(std::slice::from_ref(&chief), |key| key.as_slice());
@@ -178,7 +190,11 @@ fn verifier(spec: &SourceSpec, secrets: &[String]) -> Result<Option<Verifier>, C
     }
     for (index, secret) in secrets.iter().enumerate() {
         check_secret(scheme, secret).map_err(|error| {
-            ConfigError::new(format!("secrets[{index}]"), error.to_string(), "copy the secret as the provider shows it")
+            ConfigError::new(
+                format!("secrets[{index}]"),
+                error.to_string(),
+                "copy the secret as the provider shows it",
+            )
         })?;
     }
     let options = VerifyOptions {
@@ -244,7 +260,11 @@ fn retry(default: Policy, spec: Option<&RetrySpec>) -> Result<Policy, ConfigErro
     let jitter = spec.jitter.map(permille).transpose()?;
     let backoff = match (&spec.delays, spec.base, spec.cap) {
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
-            return Err(ConfigError::new("retry", "delays and base/cap exclude each other", "give one of them"));
+            return Err(ConfigError::new(
+                "retry",
+                "delays and base/cap exclude each other",
+                "give one of them",
+            ));
         }
         (Some(delays), None, None) => {
             if delays.is_empty() || delays.len() > limits::RETRY_DELAYS_MAX {
@@ -271,7 +291,10 @@ fn retry(default: Policy, spec: Option<&RetrySpec>) -> Result<Policy, ConfigErro
     Ok(Policy {
         backoff,
         failures_max: from_one("retry.failures_max", spec.failures_max.unwrap_or(failures_default))?,
-        lost_leases_max: from_one("retry.lost_leases_max", spec.lost_leases_max.unwrap_or(default.lost_leases_max))?,
+        lost_leases_max: from_one(
+            "retry.lost_leases_max",
+            spec.lost_leases_max.unwrap_or(default.lost_leases_max),
+        )?,
         horizon: spec.horizon.map_or(default.horizon, |text| text.0),
         ..default
     })
@@ -288,9 +311,9 @@ fn with_jitter(backoff: Backoff, jitter: Option<Permille>) -> Backoff {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked to be between 0 and 1,000
 fn permille(share: f64) -> Result<Permille, ConfigError> {
     let valid = (0.0..=1.0).contains(&share).then(|| (share * 1_000.0).round() as u16);
-    valid
-        .and_then(Permille::new)
-        .ok_or_else(|| ConfigError::new("retry.jitter", format!("{share} is no share"), "give 0 to 1, for example 0.5"))
+    valid.and_then(Permille::new).ok_or_else(|| {
+        ConfigError::new("retry.jitter", format!("{share} is no share"), "give 0 to 1, for example 0.5")
+    })
 }
 
 fn on_unknown(spec: Option<OnUnknownSpec>) -> Result<OnUnknown, ConfigError> {
@@ -344,12 +367,20 @@ fn own_headers(spec: &EndpointSpec) -> Result<Vec<(String, String)>, ConfigError
             let path = format!("headers.{name}");
             let lower = name.to_ascii_lowercase();
             if lower.is_empty() || !lower.bytes().all(token) {
-                return Err(ConfigError::new(path, "this is no header's name", "use letters, digits and `-`"));
+                return Err(ConfigError::new(
+                    path,
+                    "this is no header's name",
+                    "use letters, digits and `-`",
+                ));
             }
             if RESERVED_HEADERS.contains(&lower.as_str())
                 || ["webhook-", "posthaste-"].iter().any(|prefix| lower.starts_with(prefix))
             {
-                return Err(ConfigError::new(path, "this header is ours", "leave it out, or use another name"));
+                return Err(ConfigError::new(
+                    path,
+                    "this header is ours",
+                    "leave it out, or use another name",
+                ));
             }
             if value.len() > 4_096 || !value.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
                 let remedy = "use at most 4,096 characters of visible ASCII and spaces";
@@ -378,7 +409,11 @@ fn name(path: &str, text: &str) -> Result<DestinationId, ConfigError> {
 fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError> {
     match text {
         Some(text) if text.is_empty() || text.len() > 128 || text.chars().any(char::is_control) => {
-            Err(ConfigError::new("owner", "this can't be shown", "use 1 to 128 characters, for example \"team-payments\""))
+            Err(ConfigError::new(
+                "owner",
+                "this can't be shown",
+                "use 1 to 128 characters, for example \"team-payments\"",
+            ))
         }
         text => Ok(text.map(Into::into)),
     }

@@ -160,7 +160,11 @@ fn header(path: &str, name: &str) -> Result<String, ConfigError> {
 fn pointer(path: &str, pointer: &str) -> Result<String, ConfigError> {
     if !pointer.starts_with('/') {
         let problem = format!("{pointer:?} is no JSON pointer");
-        return Err(ConfigError::new(path, problem, "a pointer starts with `/`, for example \"json:/data/id\""));
+        return Err(ConfigError::new(
+            path,
+            problem,
+            "a pointer starts with `/`, for example \"json:/data/id\"",
+        ));
     }
     Ok(pointer.to_owned())
 }

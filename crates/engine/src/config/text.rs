@@ -24,8 +24,7 @@ pub enum DurationError {
 }
 
 /// The units, with their length in milliseconds. `ms` comes first, so that it isn't read as `m`.
-const UNITS: [(&str, u64); 5] =
-    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// A million days: longer than anybody means, and far from overflow.
 const LONGEST_MS: u64 = 1_000_000 * 86_400_000;

@@ -61,11 +61,15 @@ impl Client {
 
     fn authorized(&self, method: Method, path: &str) -> http::request::Builder {
         let bearer = format!("Bearer {}", self.api_key);
-        Request::builder().method(method).uri(format!("{}{path}", self.base)).header(header::AUTHORIZATION, bearer)
+        Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base))
+            .header(header::AUTHORIZATION, bearer)
     }
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Answer> {
-        let response = tokio::time::timeout(TIMEOUT, self.http.request(request)).await.context("no answer")??;
+        let response =
+            tokio::time::timeout(TIMEOUT, self.http.request(request)).await.context("no answer")??;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();

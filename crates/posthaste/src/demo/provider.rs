@@ -20,7 +20,9 @@ pub(super) fn push() -> Bytes {
 pub(super) fn headers(secret: &str, delivery: &str, body: &[u8]) -> Vec<(&'static str, String)> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let digits = hmac::sign(&key, body).as_ref().iter().fold(String::new(), |mut text, byte| {
-        text.extend([byte >> 4, byte & 15].map(|four| char::from_digit(u32::from(four), 16).expect("four bits")));
+        text.extend(
+            [byte >> 4, byte & 15].map(|four| char::from_digit(u32::from(four), 16).expect("four bits")),
+        );
         text
     });
     vec![

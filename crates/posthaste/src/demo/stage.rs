@@ -28,7 +28,8 @@ impl Stage {
     /// Starts the server: on a free port if it is only for the story, else on the usual one if that is free.
     pub(super) async fn set(exit: bool) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("posthaste-demo-{}", uuid::Uuid::now_v7().simple()));
-        std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("can't make the folder {}", folder.display()))?;
         let store = folder.join("posthaste.db");
         let port = if exit || !usual_port_is_free().await { 0 } else { config::PORT_DEFAULT };
         let file = write_configuration(&folder, &store, port)?;
@@ -76,10 +77,20 @@ fn write_configuration(folder: &Path, store: &Path, port: u16) -> anyhow::Result
     let mut text = String::new();
     writeln!(text, "store = {:?}", format!("sqlite:{}", store.display()))?;
     writeln!(text, "listen = \"127.0.0.1:{port}\"")?;
-    writeln!(text, "[outbound]\nprivate_networks = [\"127.0.0.0/8\"]  # the demo's subscriber is on this machine")?;
-    writeln!(text, "[[source]]\nname = \"github\"\nscheme = \"github\"\nsecrets = [{:?}]", format!("file:{}", secret.display()))?;
+    writeln!(
+        text,
+        "[outbound]\nprivate_networks = [\"127.0.0.0/8\"]  # the demo's subscriber is on this machine"
+    )?;
+    writeln!(
+        text,
+        "[[source]]\nname = \"github\"\nscheme = \"github\"\nsecrets = [{:?}]",
+        format!("file:{}", secret.display())
+    )?;
     writeln!(text, "owner = \"team-platform\"")?;
-    writeln!(text, "[[queue]]\nname = \"carts\"\nowner = \"team-checkout\"\n[queue.retry]\nbase = \"200ms\"\ncap = \"1s\"")?;
+    writeln!(
+        text,
+        "[[queue]]\nname = \"carts\"\nowner = \"team-checkout\"\n[queue.retry]\nbase = \"200ms\"\ncap = \"1s\""
+    )?;
     let file = folder.join("posthaste.toml");
     std::fs::write(&file, text)?;
     Ok(file)

@@ -21,7 +21,11 @@ const LATE_MS_MAX: i64 = 1_500;
 const DELIVERY: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 
 /// Tells the whole story; ends at the first step that does not hold.
-pub(super) async fn tell(narrator: &mut Narrator, stage: &Stage, broken: Option<Sabotage>) -> anyhow::Result<()> {
+pub(super) async fn tell(
+    narrator: &mut Narrator,
+    stage: &Stage,
+    broken: Option<Sabotage>,
+) -> anyhow::Result<()> {
     let subscriber = subscribe(narrator, stage, broken).await?;
     accept(narrator, stage, broken).await?;
     deduplicate(narrator, stage, broken).await?;
@@ -58,7 +62,8 @@ async fn accept(n: &mut Narrator, stage: &Stage, broken: Option<Sabotage>) -> an
     n.step("GitHub delivers a push: the raw bytes are verified, the delivery is claimed durably, then acknowledged");
     let body = provider::push();
     let secret = if broken == Some(Sabotage::Accept) { "another secret" } else { provider::SECRET };
-    let answer = stage.client().signed("/in/github", &provider::headers(secret, DELIVERY, &body), body).await?;
+    let answer =
+        stage.client().signed("/in/github", &provider::headers(secret, DELIVERY, &body), body).await?;
     expect(&answer, 202, "path", "first_run")?;
     n.held(&format!("202  path first_run  key {}", text(&answer.body["key"])));
     n.aside("the answer left after the fsync that covers its row; a crash from here on loses nothing");
@@ -123,7 +128,9 @@ async fn delay(n: &mut Narrator, stage: &Stage, broken: Option<Sabotage>) -> any
 }
 
 async fn retry(n: &mut Narrator, stage: &Stage, subscriber: &Subscriber) -> anyhow::Result<()> {
-    n.step("Meanwhile the subscriber failed on the push, then asked for patience (Retry-After), then took it");
+    n.step(
+        "Meanwhile the subscriber failed on the push, then asked for patience (Retry-After), then took it",
+    );
     let key = format!("github:{DELIVERY}");
     let waiting = async {
         loop {
@@ -135,7 +142,9 @@ async fn retry(n: &mut Narrator, stage: &Stage, subscriber: &Subscriber) -> anyh
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(12), waiting).await.context("the push was not delivered in 12 s")??;
+    tokio::time::timeout(Duration::from_secs(12), waiting)
+        .await
+        .context("the push was not delivered in 12 s")??;
     let seen = subscriber.seen();
     let answers: Vec<u16> = seen.iter().map(|seen| seen.answered).collect();
     ensure!(answers == [500, 429, 204], "the subscriber answered {answers:?}");
@@ -161,7 +170,8 @@ async fn fence(n: &mut Narrator, stage: &Stage, broken: Option<Sabotage>) -> any
     ensure!(second["id"] == first["id"] && second["attempt"] == 2, "w-2 got another job: {second}");
     ensure!(second["path"] == "retry_after_failure", "the path is {}", second["path"]);
     n.held("w-2 gets attempt 2, path retry_after_failure: it knows that somebody tried before");
-    let stale = report(stage, "reject", &first, json!({ "class": "worker", "message": "I was asleep" })).await?;
+    let stale =
+        report(stage, "reject", &first, json!({ "class": "worker", "message": "I was asleep" })).await?;
     expect(&stale, 409, "code", "stale_fence")?;
     n.held("w-1 reports a failure: 409 stale_fence, and nothing changes");
     let done = report(stage, "ack", &second, json!({ "outcome": "committed" })).await?;

@@ -6,7 +6,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use axum::{Router, body::Bytes, extract::State, http::HeaderMap, response::IntoResponse, routing::post};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::IntoResponse,
+    routing::post,
+};
 use posthaste_receiver::{Request, Scheme, Verifier, VerifyOptions};
 
 /// What the subscriber saw of one delivery.
@@ -63,7 +70,8 @@ async fn receive(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
     let request = Request { method: "POST", url: "/hooks", headers: &pairs, body: &body };
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let genuine = shared.verifier.verify(&request, now_ms).is_ok();
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let text =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let mut seen = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
     let answered = match (seen.len(), shared.takes_it) {
         (0, _) => 500,
@@ -78,6 +86,6 @@ async fn receive(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
         answered,
         body: body.clone(),
     });
-    let status = axum::http::StatusCode::from_u16(answered).unwrap_or_default();
+    let status = StatusCode::from_u16(answered).unwrap_or_default();
     if answered == 429 { (status, [("retry-after", "1")]).into_response() } else { status.into_response() }
 }

@@ -1,5 +1,6 @@
 //! A real server in this process on a free port, and a plain HTTP/1.1 client that keeps its connection.
 #![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
 use std::{fmt::Write as _, path::Path, time::Duration};
 
@@ -15,21 +16,21 @@ use tokio::{
 };
 
 /// The secret of the source `github`.
-pub const GITHUB_SECRET: &str = "it's a secret to everybody";
+pub(crate) const GITHUB_SECRET: &str = "it's a secret to everybody";
 
 /// How long any one answer may take before the test says where it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server whose store lives in a folder that is removed at the end.
-pub struct Server {
-    pub running: Running,
-    pub key: String,
-    pub folder: tempfile::TempDir,
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    pub(crate) key: String,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Server {
     /// A server with a source `github`, a queue `carts`, and `more` configuration.
-    pub async fn start(more: &str) -> Self {
+    pub(crate) async fn start(more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = config::load(&sources(folder.path(), more)).unwrap_or_else(|faults| panic!("{faults}"));
         let running = serve::start(&config).await.unwrap();
@@ -37,8 +38,11 @@ impl Server {
         Self { running, key, folder }
     }
 
-    pub async fn connect(&self) -> Connection {
-        Connection { stream: TcpStream::connect(self.running.address).await.unwrap(), key: Some(self.key.clone()) }
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection {
+            stream: TcpStream::connect(self.running.address).await.unwrap(),
+            key: Some(self.key.clone()),
+        }
     }
 }
 
@@ -58,28 +62,28 @@ fn sources(folder: &Path, more: &str) -> Sources {
 }
 
 /// One kept-alive connection.
-pub struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     key: Option<String>,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?} is no JSON"))
     }
 }
 
 impl Connection {
     /// A call of the API.
-    pub async fn call(&mut self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn call(&mut self, method: &str, path: &str, body: &Value) -> Answer {
         let bearer = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(bearer.map(|bearer| ("authorization".to_owned(), bearer)));
@@ -88,8 +92,15 @@ impl Connection {
     }
 
     /// Any request.
-    pub async fn send(&mut self, method: &str, path: &str, headers: &[(String, String)], body: &[u8]) -> Answer {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n", body.len());
+    pub(crate) async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Answer {
+        let mut head =
+            format!("{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in headers {
             write!(head, "{name}: {value}\r\n").unwrap();
         }
@@ -128,7 +139,7 @@ impl Connection {
 }
 
 /// The headers of a delivery that GitHub signed.
-pub fn github_headers(delivery: &str, body: &[u8]) -> Vec<(String, String)> {
+pub(crate) fn github_headers(delivery: &str, body: &[u8]) -> Vec<(String, String)> {
     let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, GITHUB_SECRET.as_bytes());
     let digits = aws_lc_rs::hmac::sign(&key, body).as_ref().iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();

@@ -68,7 +68,7 @@ impl Tables {
         let needs = step::needs(job, &command.command);
         let own = needs.own.and_then(|attempt| self.attempts.get(&(job.tenant, job.id, attempt)));
         let span = if needs.span {
-            EffectSpan::over(self.attempts_of(job.tenant, job.id).map(|view| record_of(view).effect()))
+            EffectSpan::of_attempts(&self.attempts_of(job.tenant, job.id).map(record_of).collect::<Vec<_>>())
         } else {
             EffectSpan::NONE
         };

@@ -108,7 +108,7 @@ impl Session<'_> {
         };
         let span = if needs.span {
             match attempt_rows::all_of(&mut self.sql.attempts_of_job, job.tenant, job.id)? {
-                Ok(views) => EffectSpan::over(views.iter().map(|view| record_of(view).effect())),
+                Ok(views) => EffectSpan::of_attempts(&views.iter().map(record_of).collect::<Vec<_>>()),
                 Err(corrupt) => return Ok(Err(corrupt)),
             }
         } else {

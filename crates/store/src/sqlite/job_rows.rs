@@ -142,7 +142,7 @@ impl Session<'_> {
         self.counts.moved(after.tenant, Some(old.state), new.state);
         match (old.state.is_settled(), new.state.is_settled()) {
             (false, false) | (true, true) if old == new => {}
-            (false, false) => self.write_live(&new)?,
+            (false, false) => self.write_live(&old, &new)?,
             (false, true) => {
                 self.delete_live(&old)?;
                 self.insert_done(&new, extra)?;
@@ -219,7 +219,19 @@ impl Session<'_> {
         one(inserted)
     }
 
-    fn write_live(&mut self, row: &JobRow) -> Result<(), Fault> {
+    fn write_live(&mut self, old: &JobRow, row: &JobRow) -> Result<(), Fault> {
+        if only_attempt_differs(old, row) {
+            let written = self.sql.jobs_write_attempt.execute(params![
+                row.tenant,
+                row.id.to_be_bytes(),
+                row.state.as_str(),
+                row.due_at,
+                row.next_step.map(NextStep::as_str),
+                row.attempt,
+                row.started_at,
+            ])?;
+            return one(written);
+        }
         let written = self.sql.jobs_write.execute(params![
             row.tenant,
             row.id.to_be_bytes(),
@@ -285,6 +297,48 @@ impl Session<'_> {
     fn delete_done(&mut self, row: &JobRow) -> Result<(), Fault> {
         one(self.sql.jobs_done_delete.execute(params![row.tenant, row.id.to_be_bytes()])?)
     }
+}
+
+/// Whether two live rows are the same but for the columns of `jobs_write_attempt`.
+fn only_attempt_differs(old: &JobRow, new: &JobRow) -> bool {
+    // Every column is named, so that a new one can't be left out here.
+    let JobRow {
+        tenant,
+        id,
+        kind,
+        state: _,
+        due_at: _,
+        next_step: _,
+        settled_at,
+        cause,
+        evidence,
+        share,
+        attempt: _,
+        failed_before,
+        created_at,
+        scheduled_at,
+        started_at: _,
+        failures,
+        lost_leases,
+        uncharged,
+        budget_since,
+        budget_held_ms,
+        reason,
+        cancel_requested,
+        abandon,
+        commit_heard,
+        evidence_floor,
+        checkpoint,
+    } = old;
+    (*tenant, *id, *kind, *share) == (new.tenant, new.id, new.kind, new.share)
+        && (*settled_at, *cause, *evidence) == (new.settled_at, new.cause, new.evidence)
+        && (*failed_before, *cancel_requested, *abandon)
+            == (new.failed_before, new.cancel_requested, new.abandon)
+        && (*created_at, *scheduled_at) == (new.created_at, new.scheduled_at)
+        && (*failures, *lost_leases, *uncharged) == (new.failures, new.lost_leases, new.uncharged)
+        && (*budget_since, *budget_held_ms) == (new.budget_since, new.budget_held_ms)
+        && (*commit_heard, *evidence_floor) == (new.commit_heard, new.evidence_floor)
+        && (reason, checkpoint) == (&new.reason, &new.checkpoint)
 }
 
 /// Asserts that a statement wrote the one row that it was meant for.

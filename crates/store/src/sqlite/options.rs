@@ -72,8 +72,9 @@ impl SqliteOptions {
             batch_ops_max: NonZeroUsize::MIN.saturating_add(1_023),
             batch_bytes_max: 4 * 1024 * 1024,
             batch_work: DurationMs(5),
-            cache_kib: 64 * 1024,
-            wal_pages_max: 16_384,
+            // More is slower here: SQLite looks through all cached pages at each commit that split a page.
+            cache_kib: 16 * 1024,
+            wal_pages_max: 4_096,
             idle_after: Duration::from_secs(1),
             busy_timeout: Duration::from_secs(5),
             checkpoints: Checkpoints::Own,

@@ -21,13 +21,14 @@ macro_rules! statements {
 }
 
 statements! {
-    /// What the writer says. A job's state is written by `jobs_insert`, `jobs_write` and `jobs_done_insert` only.
+    /// What the writer says. A job's state is written by `jobs_insert`, `jobs_write`,
+    /// `jobs_write_attempt` and `jobs_done_insert` only.
     WriteStatements, WRITES {
         begin commit rollback savepoint savepoint_release savepoint_rollback
         checkpoint_passive checkpoint_truncate
         keys_claim keys_find keys_of_message keys_count_duplicate
         messages_insert messages_named_alike messages_accepted messages_body
-        jobs_insert jobs_write jobs_delete jobs_done_insert jobs_done_delete
+        jobs_insert jobs_write jobs_write_attempt jobs_delete jobs_done_insert jobs_done_delete
         jobs_load jobs_done_load jobs_due_count jobs_due jobs_next_due jobs_of_message
         lanes_find lanes_hold lanes_of_destination lanes_last lanes_insert
         leases_insert leases_write leases_delete

@@ -18,6 +18,8 @@ pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PAST: Timestamp = NOW;
 /// An instant that has not come yet.
 pub(crate) const LATER: Timestamp = Timestamp(NOW.0 + 1);
+/// An instant that is over, and was before anything could settle.
+pub(crate) const BEFORE: Timestamp = Timestamp(NOW.0 - 1);
 /// Attempts that a model can number.
 pub(crate) const ATTEMPTS: usize = 5;
 

@@ -6,7 +6,7 @@ use posthaste_core::{
 };
 
 use super::{
-    job_row::{NOW, PAST},
+    job_row::{BEFORE, NOW, PAST},
     rules::{Asked, Ruling, SenderRules},
     sentences::sentences,
     wire::Said,
@@ -23,6 +23,8 @@ sentences! {
         ReleasesWhatWasSent = "a worker gives back what it has sent",
         ServerErrorMeansNothing = "a 5xx is read as \"nothing happened\"",
         AbsentBelievedAtOnce = "a look-up's \"absent\" is believed at once",
+        LookUpJudgedWhenWritten = "a look-up is judged by when its answer is written, not by when it was asked",
+        LookUpUnnamed = "a look-up does not name the attempt it asked about",
         ReplayWithoutGate = "a replay does not ask what the attempts may have done",
         ReplayUnnamed = "a replay does not name the attempt it saw",
         GuardCancelsUnfenced = "a worker's \"no longer applies\" is an operator's cancel: not fenced",
@@ -53,6 +55,7 @@ impl SenderRules for SenderMutant {
             (Self::TwoLeases, CommandName::Lease) => lease_over(asked, |_| true),
             (Self::LeaseOverExpired, CommandName::Lease) => lease_over(asked, |expires_at| expires_at <= NOW),
             (Self::AbsentBelievedAtOnce, CommandName::LookUp) => believed_at_once(asked),
+            (Self::LookUpUnnamed, CommandName::LookUp) => look_up_unnamed(asked),
             (Self::ReplayWithoutGate, CommandName::Replay) => {
                 let facts = Facts { span: EffectSpan::NONE, ..*asked.facts };
                 Ruling::of_core(&Asked { facts: &facts, ..*asked })
@@ -95,6 +98,10 @@ impl SenderRules for SenderMutant {
 
     fn releases_what_was_sent(&self) -> bool {
         *self == Self::ReleasesWhatWasSent
+    }
+
+    fn judges_look_ups_when_written(&self) -> bool {
+        *self == Self::LookUpJudgedWhenWritten
     }
 
     fn sends_without_start(&self) -> bool {
@@ -185,7 +192,15 @@ fn lease_over(asked: &Asked<'_>, taken: impl FnOnce(Timestamp) -> bool) -> Rulin
 fn believed_at_once(asked: &Asked<'_>) -> Ruling {
     let mut command = asked.command.clone();
     if let Command::LookUp { settled_at, .. } = &mut command {
-        *settled_at = PAST;
+        *settled_at = BEFORE;
+    }
+    Ruling::of_core(&Asked { command: &command, ..*asked })
+}
+
+fn look_up_unnamed(asked: &Asked<'_>) -> Ruling {
+    let mut command = asked.command.clone();
+    if let Command::LookUp { seen, .. } = &mut command {
+        *seen = asked.job.attempt;
     }
     Ruling::of_core(&Asked { command: &command, ..*asked })
 }

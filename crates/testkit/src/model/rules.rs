@@ -58,6 +58,11 @@ pub(crate) trait SenderRules {
         false
     }
 
+    /// Whether a look-up counts as asked when its answer is written down.
+    fn judges_look_ups_when_written(&self) -> bool {
+        false
+    }
+
     /// Whether a worker goes on although its Start was refused.
     fn sends_without_start(&self) -> bool {
         false

@@ -107,7 +107,10 @@ impl Walk {
             20 => Command::Resend { seen: self.seen(), reason },
             _ => {
                 let verdict = self.random.one_of(LookUpVerdict::ALL);
+                let (seen, asked_at) = (self.seen(), self.world.now);
                 Command::LookUp {
+                    seen,
+                    asked_at,
                     verdict,
                     settled_at: self.world.now.after(DurationMs(self.random.below(2))),
                 }

@@ -45,14 +45,12 @@ pub enum Extra {
     SettledByHand,
 }
 
-/// How the engine asks a receiver whether an effect happened, and what becomes of the answer.
+/// What becomes of a look-up's answer. It may always be written down late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LookUps {
-    /// An answer is judged by when it was asked for, and is dropped when a newer attempt has begun meanwhile.
-    Careful,
-    /// An answer is judged by when it is written down.
-    JudgedWhenWritten,
-    /// An answer may be written down again later, after other attempts.
+    /// It is written down once.
+    WrittenOnce,
+    /// It may be written down again later, after other attempts.
     WrittenAgain,
 }
 

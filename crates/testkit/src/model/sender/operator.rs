@@ -8,7 +8,7 @@ use super::{
     super::{
         checker::Nature::{Fair, Fault},
         desk::Horizon,
-        job_row::{ATTEMPTS, JobState, LATER, PAST},
+        job_row::{ATTEMPTS, BEFORE, JobState, NOW},
     },
     Edges, Extra, LookUps, SenderModel, State,
     state::{self, Request, Told, Worker},
@@ -50,22 +50,19 @@ impl SenderModel {
 
     fn write_answer(&self, state: &State, answer: state::Answer, edges: &mut Edges<'_>) {
         let mut written = state.clone();
-        let careful = self.config.look_ups == LookUps::Careful;
-        if self.config.look_ups != LookUps::WrittenAgain {
+        if self.config.look_ups == LookUps::WrittenOnce {
             written.look_up = None;
         }
-        if careful && answer.attempt != state.store.job.attempt {
-            edges.add("look-up's answer dropped", 0, Fair, written);
-            return;
-        }
-        let judged = if self.config.look_ups == LookUps::JudgedWhenWritten {
+        let settled = if self.desk.rules.judges_look_ups_when_written() {
             self.is_settled_down(state)
         } else {
             answer.settled
         };
         let command = Command::LookUp {
+            seen: Attempt::new(answer.attempt.into()),
+            asked_at: if settled { NOW } else { BEFORE },
             verdict: if answer.present { LookUpVerdict::Present } else { LookUpVerdict::Absent },
-            settled_at: if judged { PAST } else { LATER },
+            settled_at: NOW,
         };
         let (mut to, done) = self.ask(&written, &command);
         to.found |= done.reply.is_ok() && answer.present;

@@ -69,7 +69,12 @@ async fn r_b3_a_refused_command_leaves_the_store_as_it_was(bench: Arc<Bench>) {
         Command::Settle { evidence: posthaste_core::Evidence::Ledger },
         Command::Replay { seen: None, assume_not_done: true, reason: "x".into() },
         Command::Resend { seen: None, reason: "x".into() },
-        Command::LookUp { verdict: posthaste_core::LookUpVerdict::Present, settled_at: bench.now() },
+        Command::LookUp {
+            seen: leased.job.attempt,
+            asked_at: bench.now(),
+            verdict: posthaste_core::LookUpVerdict::Present,
+            settled_at: bench.now(),
+        },
     ] {
         let name = command.name();
         let (reply, change) = bench.try_apply(job_command(tenant, job, command)).await;

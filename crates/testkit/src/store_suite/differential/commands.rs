@@ -130,7 +130,8 @@ impl World {
             CommandName::LookUp => {
                 let verdict = *rng.pick(LookUpVerdict::ALL);
                 let ahead = DurationMs::from_secs(*rng.pick(&[0, 90]));
-                Command::LookUp { verdict, settled_at: self.now().after(ahead) }
+                let (seen, asked_at) = (seen(rng, job), self.now());
+                Command::LookUp { seen, asked_at, verdict, settled_at: self.now().after(ahead) }
             }
         }
     }

@@ -231,7 +231,9 @@ fn commands() -> Vec<Command> {
         }
     }
     for verdict in LookUpVerdict::ALL.iter().copied() {
-        commands.push(Command::LookUp { verdict, settled_at: NOW });
+        for seen in attempts().map(Some).chain([None]) {
+            commands.push(Command::LookUp { seen, asked_at: NOW, verdict, settled_at: NOW });
+        }
     }
     for attempt in attempts().chain(Attempt::new(9)) {
         commands.extend(of_worker(Fence { epoch: EPOCH, attempt }));

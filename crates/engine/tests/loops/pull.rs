@@ -1,13 +1,11 @@
 //! Pull workers: consume, extend, report; leases that run out; fences.
 
-mod support;
-
-use posthaste_core::{
-    CancelAnswer, Class, DurationMs, FinishOutcome, JobId, Path, RetryWish, StateName,
+use crate::support::{Bench, id, message};
+use posthaste_core::{CancelAnswer, Class, DurationMs, FinishOutcome, JobId, Path, RetryWish, StateName};
+use posthaste_engine::{
+    Consume, EngineError, Publish, PublishDue, PublishTo, WorkerAnswer, WorkerReport, WorkerSays,
 };
-use posthaste_engine::{Consume, EngineError, Publish, PublishDue, PublishTo, WorkerAnswer, WorkerReport, WorkerSays};
 use posthaste_store::LeasedJob;
-use support::{Bench, id, message};
 
 fn consume(wait_seconds: u64) -> Consume {
     Consume {
@@ -25,7 +23,12 @@ async fn take_one(bench: &Bench) -> LeasedJob {
     jobs.remove(0)
 }
 
-async fn report(bench: &Bench, job: JobId, fence: &str, says: WorkerSays) -> Result<WorkerAnswer, EngineError> {
+async fn report(
+    bench: &Bench,
+    job: JobId,
+    fence: &str,
+    says: WorkerSays,
+) -> Result<WorkerAnswer, EngineError> {
     let report = WorkerReport { job, fence: fence.into(), report: says };
     bench.engine.report(bench.tenant, "w-1", vec![report]).await.unwrap().remove(0)
 }
@@ -121,9 +124,12 @@ async fn r_b3_a_checkpoint_reaches_the_successor() {
     let bench = bench_with("k").await;
     let leased = take_one(&bench).await;
     let checkpoint = Some(b"{\"page\":3}".to_vec().into_boxed_slice());
-    let extend = WorkerSays::Extend { lease: Some(DurationMs::from_secs(90)), checkpoint: checkpoint.clone() };
+    let extend =
+        WorkerSays::Extend { lease: Some(DurationMs::from_secs(90)), checkpoint: checkpoint.clone() };
     let answer = report(&bench, leased.job.id, &leased.fence.to_string(), extend).await.unwrap();
-    let WorkerAnswer::Extended { lease_expires_at, cancel_requested } = answer else { panic!("not extended") };
+    let WorkerAnswer::Extended { lease_expires_at, cancel_requested } = answer else {
+        panic!("not extended")
+    };
     assert_eq!(bench.engine.now().after(DurationMs::from_secs(90)), lease_expires_at);
     assert!(!cancel_requested);
     bench.advance(91);

@@ -12,16 +12,16 @@ use posthaste_engine::{
 use posthaste_store::{JobView, ManagedBy, MessageName, Reads, Store, memory::MemoryStore};
 use posthaste_testkit::{ManualClock, ScriptedSender};
 
-pub struct Bench {
-    pub engine: Arc<Engine>,
-    pub store: Arc<MemoryStore>,
-    pub clock: Arc<ManualClock>,
-    pub sender: Arc<ScriptedSender>,
-    pub tenant: TenantId,
+pub(crate) struct Bench {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) sender: Arc<ScriptedSender>,
+    pub(crate) tenant: TenantId,
 }
 
 /// Secrets as they are.
-pub struct PlainSecrets;
+pub(crate) struct PlainSecrets;
 
 impl Secrets for PlainSecrets {
     fn open(&self, stored: &str) -> Result<String, String> {
@@ -33,7 +33,7 @@ impl Secrets for PlainSecrets {
     }
 }
 
-pub struct AnyUrl;
+pub(crate) struct AnyUrl;
 
 impl UrlJudge for AnyUrl {
     fn check(&self, _: &str) -> Result<(), String> {
@@ -42,14 +42,14 @@ impl UrlJudge for AnyUrl {
 }
 
 impl Bench {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
         let store = Arc::new(MemoryStore::new(clock.clone()));
         Self::over(store, clock).await
     }
 
     /// A new process over the rows of an old one.
-    pub async fn over(store: Arc<MemoryStore>, clock: Arc<ManualClock>) -> Self {
+    pub(crate) async fn over(store: Arc<MemoryStore>, clock: Arc<ManualClock>) -> Self {
         let sender = Arc::new(ScriptedSender::default());
         let parts = EngineParts {
             store: store.clone() as Arc<dyn Store>,
@@ -64,11 +64,11 @@ impl Bench {
         Self { engine, store, clock, sender, tenant }
     }
 
-    pub async fn endpoint(&self, spec: EndpointSpec) {
+    pub(crate) async fn endpoint(&self, spec: EndpointSpec) {
         self.engine.put_endpoint(self.tenant, spec, ManagedBy::Api, false).await.unwrap();
     }
 
-    pub async fn queue(&self, name: &str) {
+    pub(crate) async fn queue(&self, name: &str) {
         let spec = QueueSpec {
             name: name.to_owned(),
             lease: None,
@@ -83,20 +83,20 @@ impl Bench {
         self.engine.put_queue(self.tenant, spec, ManagedBy::Api, false).await.unwrap();
     }
 
-    pub async fn publish(&self, publish: Publish) -> Published {
+    pub(crate) async fn publish(&self, publish: Publish) -> Published {
         let mut published = self.engine.publish(self.tenant, vec![publish]).await.unwrap();
         published.pop().unwrap().unwrap()
     }
 
     /// The message's jobs, by lane.
-    pub async fn jobs(&self, key: &str) -> Vec<JobView> {
+    pub(crate) async fn jobs(&self, key: &str) -> Vec<JobView> {
         let name = MessageName::Key(MessageKey::new(key).unwrap());
         let message = self.store.message(self.tenant, name).await.unwrap().unwrap();
         self.store.message_jobs(self.tenant, message.id, 100).await.unwrap()
     }
 
     /// Waits until the message's only job is in `state`. Bounded: a test that hangs says where.
-    pub async fn job_in(&self, key: &str, state: StateName) -> JobView {
+    pub(crate) async fn job_in(&self, key: &str, state: StateName) -> JobView {
         let waiting = async {
             loop {
                 let jobs = self.jobs(key).await;
@@ -107,14 +107,12 @@ impl Bench {
             }
         };
         let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-        match waited {
-            Ok(view) => view,
-            Err(_) => panic!("{key} is not {state}: {:#?}", self.jobs(key).await),
-        }
+        let Ok(view) = waited else { panic!("{key} is not {state}: {:#?}", self.jobs(key).await) };
+        view
     }
 
     /// Waits until the message's only job has `count` ended attempts and no running one.
-    pub async fn ended(&self, key: &str, count: usize) -> JobView {
+    pub(crate) async fn ended(&self, key: &str, count: usize) -> JobView {
         let waiting = async {
             loop {
                 let view = self.jobs(key).await.remove(0);
@@ -125,18 +123,18 @@ impl Bench {
             }
         };
         let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-        match waited {
-            Ok(view) => view,
-            Err(_) => panic!("{key} has not ended {count} attempts: {:#?}", self.jobs(key).await),
-        }
+        let Ok(view) = waited else {
+            panic!("{key} has not ended {count} attempts: {:#?}", self.jobs(key).await)
+        };
+        view
     }
 
-    pub fn advance(&self, seconds: u64) {
+    pub(crate) fn advance(&self, seconds: u64) {
         self.clock.advance(DurationMs::from_secs(seconds));
     }
 }
 
-pub fn endpoint(id: &str) -> EndpointSpec {
+pub(crate) fn endpoint(id: &str) -> EndpointSpec {
     EndpointSpec {
         id: id.to_owned(),
         url: format!("https://{id}.example.com/hooks"),
@@ -154,15 +152,15 @@ pub fn endpoint(id: &str) -> EndpointSpec {
     }
 }
 
-pub fn retry(failures_max: u32) -> RetrySpec {
+pub(crate) fn retry(failures_max: u32) -> RetrySpec {
     RetrySpec { failures_max: Some(failures_max), ..RetrySpec::default() }
 }
 
-pub fn id(text: &str) -> DestinationId {
+pub(crate) fn id(text: &str) -> DestinationId {
     DestinationId::new(text).unwrap()
 }
 
-pub fn message(key: &str, to: PublishTo) -> Publish {
+pub(crate) fn message(key: &str, to: PublishTo) -> Publish {
     Publish {
         key: MessageKey::new(key).unwrap(),
         event_type: Some("ship.updated".into()),

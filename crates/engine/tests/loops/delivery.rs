@@ -1,12 +1,10 @@
 //! Push deliveries end to end: published, leased, signed, sent, classified, retried, settled.
 
-mod support;
-
+use crate::support::{Bench, endpoint, id, message, retry};
 use posthaste_core::{AttemptOutcome, Cause, Class, Effect, Evidence, State, StateName, TransportFault};
 use posthaste_engine::{PublishTo, config::OnUnknownSpec, ports::SendOutcome};
 use posthaste_receiver::{Request, Scheme, Verifier, VerifyOptions};
 use posthaste_testkit::{Scripted, header};
-use support::{Bench, endpoint, id, message, retry};
 
 #[tokio::test]
 async fn r_d1_a_delivery_is_signed_when_it_is_sent_and_keeps_its_identity() {
@@ -105,8 +103,11 @@ async fn r_b4_what_never_left_is_told_apart_from_what_may_have_arrived() {
         bench.advance(100_000);
     }
     let view = bench.job_in("k", StateName::Committed).await;
-    let seen: Vec<_> =
-        view.attempts.iter().map(|a| (a.end.report.class, a.end.report.effect, a.end.report.outcome)).collect();
+    let seen: Vec<_> = view
+        .attempts
+        .iter()
+        .map(|a| (a.end.report.class, a.end.report.effect, a.end.report.outcome))
+        .collect();
     let failed = AttemptOutcome::Failed;
     assert_eq!(
         vec![
@@ -121,9 +122,12 @@ async fn r_b4_what_never_left_is_told_apart_from_what_may_have_arrived() {
 
 #[tokio::test]
 async fn r_b4_a_permanent_refusal_is_not_repeated() {
-    for (status, cause) in
-        [(400, Cause::Permanent), (401, Cause::Permanent), (422, Cause::Permanent), (410, Cause::EndpointGone)]
-    {
+    for (status, cause) in [
+        (400, Cause::Permanent),
+        (401, Cause::Permanent),
+        (422, Cause::Permanent),
+        (410, Cause::EndpointGone),
+    ] {
         let bench = Bench::new().await;
         bench.endpoint(endpoint("fan_17")).await;
         bench.sender.then_status(status);
