@@ -73,6 +73,9 @@ impl Engine {
         add("idempotency-key", format!("{}:{}", message.key, endpoint.id));
         let attempt = leased.job.attempt.map_or(0, posthaste_core::Attempt::get);
         add("posthaste-attempt", attempt.to_string());
+        if let Some(encoding) = content_encoding(message.headers.as_deref()) {
+            add("content-encoding", encoding);
+        }
         if let Some(event_type) = &message.event_type {
             add("posthaste-event-type", event_type.to_string());
         }
@@ -130,6 +133,13 @@ impl Engine {
         }
         false
     }
+}
+
+/// How the payload is compressed, if it came in so: the bytes go out as they came.
+fn content_encoding(headers: Option<&str>) -> Option<String> {
+    let headers = headers.filter(|text| text.contains("content-encoding"))?;
+    let headers: serde_json::Map<String, serde_json::Value> = serde_json::from_str(headers).ok()?;
+    Some(headers.get("content-encoding")?.as_str()?.to_owned())
 }
 
 /// The phases of a request within its endpoint's time-out.
@@ -242,6 +252,20 @@ mod tests {
             check(text, None);
         }
         assert_eq!(None, read_ledger(b"outcome=\xff"));
+    }
+
+    #[test]
+    fn r_a3_what_describes_the_bytes_is_sent_on_with_them() {
+        let gzip = Some("gzip".to_owned());
+        assert_eq!(gzip, content_encoding(Some(r#"{"content-encoding":"gzip","user-agent":"x"}"#)));
+        for headers in [
+            None,
+            Some("{}"),
+            Some(r#"{"user-agent":"content-encoding"}"#),
+            Some("no JSON: content-encoding"),
+        ] {
+            assert_eq!(None, content_encoding(headers), "{headers:?}");
+        }
     }
 
     #[test]

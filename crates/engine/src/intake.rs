@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::{
     Engine, EngineError,
     config::{AnswerStyle, Derivation, KeyRule, Source, To, namespaced as namespaced_key},
+    decoding::{DecodeError, decode, is_identity},
     directory::Destination,
     publish::{PublishTo, check_type, hash, is_header_text, resolve, traceparent},
 };
@@ -53,6 +54,18 @@ pub enum IntakeError {
     /// No key can be derived.
     #[error("no key can be derived from the request; the source's rule is {0}")]
     MissingKey(String),
+    /// The body is compressed in a way that can't be unpacked here, and it must be.
+    #[error("the body's content-encoding is not supported; send gzip, deflate or none")]
+    UnsupportedEncoding,
+    /// The body is not what its `content-encoding` says.
+    #[error("the body is not what its content-encoding says")]
+    MalformedEncoding,
+    /// Unpacked, the body is too large.
+    #[error("unpacked, the body is larger than the {max} bytes that are taken")]
+    TooLargeDecoded {
+        /// What is taken.
+        max: usize,
+    },
     /// Anything else.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -97,8 +110,14 @@ impl Engine {
                 return Err(unknown());
             }
         };
-        let facts = self.verified(source, &request)?;
-        let message = self.delivery(&directory, source, &request, &facts)?;
+        let decoded = if source.signs_decoded { unpacked(source, &request)? } else { None };
+        let facts = self.verified(source, &request, decoded.as_deref())?;
+        // What was signed as sent is unpacked only once it is known to be genuine, and only to be looked into.
+        let decoded = match decoded {
+            None if looks_into_body(source) => unpacked(source, &request)?,
+            decoded => decoded,
+        };
+        let message = self.delivery(&directory, source, &request, (&facts, decoded.as_deref()))?;
         let key = message.key.clone();
         let acceptance = self.accept(vec![message]).await?.pop();
         let (path, key, message) = match acceptance {
@@ -135,7 +154,12 @@ impl Engine {
         Ok(Received { path, key, message, answer: source.answer })
     }
 
-    fn verified(&self, source: &Source, request: &IntakeRequest<'_>) -> Result<SchemeFacts, IntakeError> {
+    fn verified(
+        &self,
+        source: &Source,
+        request: &IntakeRequest<'_>,
+        decoded: Option<&[u8]>,
+    ) -> Result<SchemeFacts, IntakeError> {
         let Some(verifier) = &source.verifier else {
             return Ok(SchemeFacts::default());
         };
@@ -143,7 +167,7 @@ impl Engine {
             method: request.method,
             url: request.url,
             headers: request.headers,
-            body: &request.body,
+            body: decoded.unwrap_or(&request.body),
         };
         match verifier.verify(&signed, self.clock.now().0) {
             Ok(verified) => Ok(SchemeFacts {
@@ -169,10 +193,12 @@ impl Engine {
         directory: &crate::Directory,
         source: &Source,
         request: &IntakeRequest<'_>,
-        facts: &SchemeFacts,
+        (facts, decoded): (&SchemeFacts, Option<&[u8]>),
     ) -> Result<NewMessage, IntakeError> {
         let scheme = source.verifier.as_ref().map(Verifier::scheme);
-        let body = parse_if_needed(source, scheme, request);
+        let body = looks_into_body(source)
+            .then(|| serde_json::from_slice(decoded.unwrap_or(&request.body)).ok())
+            .flatten();
         let names = names(source, scheme, request, facts, body.as_ref());
         let Some((key, aliases)) = names else {
             return Err(IntakeError::MissingKey(format!("{:?}", source.key)));
@@ -230,13 +256,26 @@ fn payload_is_stable(source: &Source) -> bool {
     source.key == KeyRule::Scheme && !matches!(scheme, Some(Scheme::Stripe) | None)
 }
 
-fn parse_if_needed(source: &Source, scheme: Option<Scheme>, request: &IntakeRequest<'_>) -> Option<Value> {
-    let by_scheme = scheme == Some(Scheme::Stripe);
-    let needed = source.key.needs_body()
-        || source.aliases.iter().any(KeyRule::needs_body)
+/// Whether key or type are in the body.
+fn looks_into_body(source: &Source) -> bool {
+    let by_scheme = source.verifier.as_ref().map(Verifier::scheme) == Some(Scheme::Stripe);
+    by_scheme
+        || source.key.needs_body()
         || source.event_type.needs_body()
-        || by_scheme;
-    needed.then(|| serde_json::from_slice(&request.body).ok()).flatten()
+        || source.aliases.iter().any(KeyRule::needs_body)
+}
+
+/// The unpacked body, if it is compressed.
+fn unpacked(source: &Source, request: &IntakeRequest<'_>) -> Result<Option<Vec<u8>>, IntakeError> {
+    let Some(encoding) = header(request, "content-encoding").filter(|text| !is_identity(text)) else {
+        return Ok(None);
+    };
+    match decode(encoding, &request.body, source.body_limit) {
+        Ok(decoded) => Ok(Some(decoded)),
+        Err(DecodeError::Unsupported) => Err(IntakeError::UnsupportedEncoding),
+        Err(DecodeError::Malformed) => Err(IntakeError::MalformedEncoding),
+        Err(DecodeError::TooLarge) => Err(IntakeError::TooLargeDecoded { max: source.body_limit }),
+    }
 }
 
 /// Ids and types that a provider's documentation puts into the body: Stripe's event `id` and `type`.

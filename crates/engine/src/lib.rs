@@ -5,6 +5,7 @@
 //! answer.
 
 pub mod config;
+mod decoding;
 mod delivery;
 mod directory;
 mod dispatch;

@@ -244,6 +244,8 @@ pub struct MessageBody {
     pub traceparent: Option<Box<str>>,
     /// The request that brought it.
     pub correlation_id: Box<str>,
+    /// Kept request headers, a JSON object: what describes the bytes, such as `content-encoding`.
+    pub headers: Option<Box<str>>,
     /// Where the payload is, if it is not here.
     pub payload_ref: Option<Box<str>>,
     /// The exact bytes.

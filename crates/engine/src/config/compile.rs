@@ -11,7 +11,7 @@ use posthaste_receiver::{
 
 use super::{
     AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, OnUnknownSpec, Queue,
-    QueueSpec, RetrySpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec,
+    QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec,
     format_duration,
 };
 
@@ -20,6 +20,7 @@ const RESERVED_HEADERS: &[&str] = &[
     "host",
     "content-length",
     "content-type",
+    "content-encoding",
     "transfer-encoding",
     "connection",
     "keep-alive",
@@ -155,6 +156,7 @@ pub fn compile_source(
         tenant,
         id,
         verifier,
+        signs_decoded: spec.signed == Some(SignedSpec::Decoded),
         key,
         aliases: rules,
         event_type: TypeRule::parse("type", spec.event_type.as_deref().unwrap_or("scheme"))?,

@@ -88,6 +88,8 @@ pub struct Source {
     pub id: DestinationId,
     /// Checks signatures; `None` only where unsigned requests are allowed.
     pub verifier: Option<Verifier>,
+    /// Whether the provider signs what it compresses, instead of what it sends.
+    pub signs_decoded: bool,
     /// How the key is derived.
     pub key: KeyRule,
     /// Other names that are claimed together with it.

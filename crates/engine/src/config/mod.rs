@@ -13,7 +13,7 @@ pub use error::ConfigError;
 pub(crate) use rules::{Derivation, namespaced};
 pub use rules::{KeyRule, TypeRule};
 pub use spec::{
-    AnswerSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SourceSpec, ToSpec,
-    WebhookIdSpec,
+    AnswerSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
+    SourceSpec, ToSpec, WebhookIdSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

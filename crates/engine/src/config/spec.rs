@@ -189,6 +189,16 @@ pub enum AnswerSpec {
     Status(u16),
 }
 
+/// Which bytes a provider signs where it sends compressed bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignedSpec {
+    /// The bytes as sent.
+    Wire,
+    /// The bytes before compression.
+    Decoded,
+}
+
 /// A named intake for signed requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -222,6 +232,9 @@ pub struct SourceSpec {
     /// How old a signed timestamp may be, in seconds; the scheme's own unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<DurationText>,
+    /// What the provider signs where it sends compressed bodies: `wire`, the bytes as sent (default), or `decoded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed: Option<SignedSpec>,
     /// Takes requests without a signature.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_unsigned: bool,

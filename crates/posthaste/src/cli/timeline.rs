@@ -160,6 +160,11 @@ pub(super) fn effect_words(attempt: &Value) -> String {
         }
         (Some("none"), Some("failed")) => "refused by the receiver: no effect",
         (Some("none"), _) => "no effect",
+        (Some("possible"), _) if matches!(class, "server_error" | "protocol") => {
+            "the receiver failed, or a proxy before it: MAY HAVE ACTED"
+        }
+        (Some("possible"), _) if class == "worker" => "the worker failed: MAY HAVE ACTED",
+        (Some("possible"), Some("lease_lost")) => "the lease ran out without a word: MAY HAVE ACTED",
         (Some("possible"), _) => "no word from the receiver: MAY HAVE ACTED",
         (Some("reported"), Some("duplicate")) => "done before: a no-op",
         (Some("reported"), Some("failed" | "lease_lost")) => "acted, and the acknowledgement was lost",
@@ -225,6 +230,8 @@ mod tests {
             words("failed", Some("connect"), "none"),
             words("failed", Some("client_error"), "none"),
             words("failed", Some("timeout"), "possible"),
+            words("failed", Some("server_error"), "possible"),
+            words("lease_lost", Some("lease_lost"), "possible"),
             words("lease_lost", Some("lease_lost"), "reported"),
             words("committed", None, "reported"),
             words("duplicate", None, "reported"),

@@ -148,7 +148,7 @@ mod tests {
         });
         let source = json!({
             "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
-            "to": {"queue": "q"}, "delay": "1s", "body_limit": 1, "tolerance": "1s", "allow_unsigned": true,
+            "to": {"queue": "q"}, "delay": "1s", "body_limit": 1, "tolerance": "1s", "signed": "wire", "allow_unsigned": true,
             "answer": "json", "owner": "o", "enabled": true,
         });
         assert_eq!(fields_of("Endpoint"), read_by_the_engine::<EndpointSpec>(&endpoint));

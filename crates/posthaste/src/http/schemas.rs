@@ -130,6 +130,9 @@ pub(crate) struct SourceSchema {
     body_limit: Option<u64>,
     /// How old a signed timestamp may be; the scheme's own unless told.
     tolerance: Option<String>,
+    /// What the provider signs where it sends compressed bodies: `wire`, the bytes as sent (default), or `decoded`.
+    #[schema(examples("wire", "decoded"))]
+    signed: Option<String>,
     /// Takes requests without a signature.
     #[schema(required = false)]
     allow_unsigned: bool,

@@ -233,3 +233,64 @@ async fn r_f5_a_request_id_of_the_caller_names_the_message() {
     let timeline = server.get("/v1/timeline?key=github:d-1").await.expect(200);
     assert!(timeline["entries"].as_array().unwrap().iter().all(|entry| entry["correlation_id"] == "req-17"));
 }
+
+/// Field case B03: gzip of `{"a":1}`.
+const PACKED: &[u8] = &[
+    0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0x02, 0x03, 0xab, 0x56, 0x4a, 0x54, 0xb2, 0x32, 0xac, 0x05, 0, 0xaf,
+    0xac, 0x1b, 0x56, 0x07, 0, 0, 0,
+];
+
+async fn deliver_packed(server: &Server, path: &str, encoding: &str, signed: &[u8], body: &[u8]) -> Reply {
+    let signature = signature(SECRET, signed);
+    let headers = [
+        ("content-type", "application/json"),
+        ("content-encoding", encoding),
+        ("x-github-event", "push"),
+        ("x-hub-signature-256", &signature),
+    ];
+    server.send("POST", path, &headers, body).await
+}
+
+#[tokio::test]
+async fn r_a3_case_b03_a_compressed_body_is_verified_as_its_provider_signs_it() {
+    let server = server().await;
+    server.source(server.tenant, github("wire", json!({"key": "json:/a"}))).await;
+    server.source(server.tenant, github("decoded", json!({"key": "json:/a", "signed": "decoded"}))).await;
+    let plain = b"{\"a\":1}";
+    assert_eq!(
+        "wire:1",
+        deliver_packed(&server, "/in/wire", "gzip", PACKED, PACKED).await.expect(202)["key"]
+    );
+    assert_eq!(
+        "decoded:1",
+        deliver_packed(&server, "/in/decoded", "gzip", plain, PACKED).await.expect(202)["key"]
+    );
+    // Never both silently.
+    deliver_packed(&server, "/in/wire", "gzip", plain, PACKED).await.problem(401, "signature_invalid");
+    deliver_packed(&server, "/in/decoded", "gzip", PACKED, PACKED).await.problem(401, "signature_invalid");
+    // What can't be unpacked where it must be.
+    deliver_packed(&server, "/in/wire", "br", b"xyz", b"xyz").await.problem(415, "unsupported_encoding");
+    deliver_packed(&server, "/in/decoded", "br", b"xyz", b"xyz").await.problem(415, "unsupported_encoding");
+    deliver_packed(&server, "/in/wire", "gzip", plain, plain).await.problem(400, "invalid_body");
+    deliver_packed(&server, "/in/decoded", "gzip", plain, plain).await.problem(400, "invalid_body");
+    // The bytes stay as they came, and so does what describes them.
+    let message = server.get("/v1/messages?key=wire:1").await.expect(200);
+    let payload = server.get(&format!("/v1/messages/{}/payload", message["id"].as_str().unwrap())).await;
+    assert_eq!(PACKED, payload.body);
+}
+
+#[tokio::test]
+async fn r_a3_case_b03_a_body_that_unpacks_without_end_is_refused_at_the_cap() {
+    use std::io::Write as _;
+
+    let server = server().await;
+    server.source(server.tenant, github("decoded", json!({"key": "json:/a", "signed": "decoded"}))).await;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(&vec![b' '; 32 * 1024 * 1024]).unwrap();
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < LIMIT / 2);
+    deliver_packed(&server, "/in/decoded", "gzip", b"unsigned", &bomb)
+        .await
+        .problem(413, "payload_too_large");
+    assert_eq!(0, server.jobs_total().await);
+}

@@ -79,6 +79,7 @@ impl Tables {
             metadata: given.metadata.clone(),
             traceparent: given.traceparent.clone(),
             correlation_id: given.correlation_id.clone(),
+            headers: given.headers.clone(),
             payload_ref: given.payload_ref.clone(),
             payload: given.payload.clone(),
         }

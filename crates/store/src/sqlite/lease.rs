@@ -196,7 +196,7 @@ fn body(row: &rusqlite::Row<'_>, job: JobId, room: usize) -> Result<Found, Corru
     let (id, key, event_type): (MessageId, _, _) = (cells.message_id()?, cells.key()?, cells.maybe_text()?);
     let (content_type, metadata) = (cells.maybe_text()?, cells.maybe_text()?);
     let (traceparent, correlation_id) = (cells.maybe_text()?, cells.text()?);
-    let (payload_ref, accepted_at) = (cells.maybe_text()?, cells.at()?);
+    let (headers, payload_ref, accepted_at) = (cells.maybe_text()?, cells.maybe_text()?, cells.at()?);
     let payload = cells.bytes()?;
     if payload.len() > room {
         return Ok(Found::TooLarge);
@@ -209,6 +209,7 @@ fn body(row: &rusqlite::Row<'_>, job: JobId, room: usize) -> Result<Found, Corru
         metadata,
         traceparent,
         correlation_id,
+        headers,
         payload_ref,
         payload: Bytes::copy_from_slice(payload),
     };

@@ -50,8 +50,11 @@ impl SenderModel {
 
     fn write_answer(&self, state: &State, answer: state::Answer, edges: &mut Edges<'_>) {
         let mut written = state.clone();
-        if self.config.look_ups == LookUps::WrittenOnce {
-            written.look_up = None;
+        let let_go = State { look_up: None, ..state.clone() };
+        match self.config.look_ups {
+            LookUps::WrittenOnce => written = let_go,
+            // Whoever holds the answer may also ask anew.
+            LookUps::WrittenAgain => edges.add("look-up's answer let go", 0, Fair, let_go),
         }
         let settled = if self.desk.rules.judges_look_ups_when_written() {
             self.is_settled_down(state)
