@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use posthaste_core::{DestinationId, MessageId, MessageKey, Path, TenantId, limits};
 use posthaste_receiver::{Reason, Request, Scheme, Verifier};
-use posthaste_store::{Acceptance, Due, Fingerprint, FingerprintField, KeyKind, NewMessage};
+use posthaste_store::{Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, KeyKind, NewMessage};
 use serde_json::Value;
 
 use crate::{
@@ -120,11 +120,30 @@ impl Engine {
         let message = self.delivery(&directory, source, &request, (&facts, decoded.as_deref()))?;
         let key = message.key.clone();
         let acceptance = self.accept(vec![message]).await?.pop();
-        let (path, key, message) = match acceptance {
-            Some(Acceptance::New(message)) => (Path::FirstRun, message.key, message.id),
+        let (path, message) = self.claimed(source, &key, acceptance)?;
+        tracing::info!(
+            event = if path == Path::FirstRun { "claim" } else { "duplicate" },
+            event_key = key.as_str(),
+            path = path.as_str(),
+            source = source.id.as_str(),
+            message_id = %message.id,
+            correlation_id = request.correlation_id,
+        );
+        Ok(Received { path, key: message.key, message: message.id, answer: source.answer })
+    }
+
+    /// The named path of a delivery, counted.
+    fn claimed(
+        &self,
+        source: &Source,
+        key: &MessageKey,
+        acceptance: Option<Acceptance>,
+    ) -> Result<(Path, AcceptedMessage), IntakeError> {
+        let (path, message) = match acceptance {
+            Some(Acceptance::New(message)) => (Path::FirstRun, message),
             Some(Acceptance::Duplicate(message)) => {
                 self.metrics.duplicate("intake");
-                (Path::DuplicateDone, message.key, message.id)
+                (Path::DuplicateDone, message)
             }
             Some(Acceptance::KeyReused { field, message }) => {
                 tracing::warn!(
@@ -143,15 +162,7 @@ impl Engine {
             }
         };
         self.metrics.claim(source.id.as_str(), path);
-        tracing::info!(
-            event = if path == Path::FirstRun { "claim" } else { "duplicate" },
-            event_key = key.as_str(),
-            path = path.as_str(),
-            source = source.id.as_str(),
-            message_id = %message,
-            correlation_id = request.correlation_id,
-        );
-        Ok(Received { path, key, message, answer: source.answer })
+        Ok((path, message))
     }
 
     fn verified(

@@ -22,7 +22,9 @@ pub(super) const fn action(state: StateName) -> &'static str {
         StateName::Leased => "Wait for its end. A cancel asks the worker to stop.",
         StateName::Retryable => "Look at the last error. Cancel it if no attempt can help.",
         StateName::Committed => "Nothing is needed.",
-        StateName::DeadLettered => "Mend the cause, then replay it; or cancel it with a reason.",
+        StateName::DeadLettered => {
+            "Mend the cause. Until there is replay: publish it again under another key, or cancel it with a reason."
+        }
         StateName::Cancelled => {
             "Nothing can be done with it. Publish under another key if it is wanted after all."
         }
@@ -47,13 +49,13 @@ pub(super) fn more(state: &State) -> Option<&'static str> {
 const fn of_cause(cause: Cause) -> &'static str {
     match cause {
         Cause::Exhausted => {
-            "Its attempts or its time ran out. A replay is safe where no attempt may have acted."
+            "Its attempts or its time ran out. Another try is safe where no attempt may have acted."
         }
-        Cause::Permanent => "The receiver refused it for good. A replay helps only after a change.",
+        Cause::Permanent => "The receiver refused it for good. Another try helps only after a change.",
         Cause::InvalidPayload => "It is authentic, but not of the expected shape. It was not executed.",
         Cause::MissingKey => "No key could be derived from it. It was not executed.",
         Cause::KeyReused => "Its key was used for another payload. It was not executed.",
-        Cause::OutcomeUnknown => "It may have happened. Ask the receiver before a replay.",
+        Cause::OutcomeUnknown => "It may have happened. Ask the receiver before another try.",
         Cause::EndpointGone => "The endpoint said that it is gone, or was deleted.",
         Cause::LeaseLost => "Its workers were lost too often. See why they die; an attempt may have acted.",
     }
