@@ -1,4 +1,4 @@
-//! Configuration of destinations and sources: as written ([`spec`]), as understood ([`compiled`]).
+//! Configuration of destinations and sources: as written (`spec`), as understood (`compiled`).
 
 mod compile;
 mod compiled;

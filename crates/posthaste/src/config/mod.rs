@@ -116,7 +116,7 @@ pub enum LogFormat {
 /// What the command line and the environment say.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// The file; else [`FILE_DEFAULT`] if it is there.
+    /// The file; else `posthaste.toml` if it is there.
     pub file: Option<PathBuf>,
     /// Flags by the setting that they set.
     pub flags: Vec<(&'static str, String)>,
