@@ -126,11 +126,11 @@ pub struct Details {
     pub duration: Option<DurationMs>,
     /// The reporter's own error code.
     pub code: Option<Box<str>>,
-    /// The error's text, at most [`limits::ERROR_TEXT_BYTES_MAX`] bytes.
+    /// The error's text, at most [`crate::limits::ERROR_TEXT_BYTES_MAX`] bytes.
     pub message: Option<Box<str>>,
-    /// The head of the receiver's answer, at most [`limits::EXCERPT_BYTES_MAX`] bytes.
+    /// The head of the receiver's answer, at most [`crate::limits::EXCERPT_BYTES_MAX`] bytes.
     pub excerpt: Option<Box<[u8]>>,
-    /// The worker's result, at most [`limits::RESULT_BYTES_MAX`] bytes of JSON.
+    /// The worker's result, at most [`crate::limits::RESULT_BYTES_MAX`] bytes of JSON.
     pub result: Option<Box<[u8]>>,
 }
 
