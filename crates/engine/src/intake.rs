@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use posthaste_core::{DestinationId, MessageId, MessageKey, Path, TenantId, limits};
 use posthaste_receiver::{Reason, Request, Scheme, Verifier};
-use posthaste_store::{Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, KeyKind, NewMessage};
+use posthaste_store::{
+    Acceptance, AcceptedMessage, CustodyEntry, Due, Fingerprint, FingerprintField, KeyKind, NewMessage, Stage,
+};
 use serde_json::Value;
 
 use crate::{
@@ -52,8 +54,8 @@ pub enum IntakeError {
     #[error("the signature is not valid")]
     SignatureInvalid(Reason),
     /// No key can be derived.
-    #[error("no key can be derived from the request; the source's rule is {0}")]
-    MissingKey(String),
+    #[error("no key can be derived from the request by the source's rules")]
+    MissingKey,
     /// The body is compressed in a way that can't be unpacked here, and it must be.
     #[error("the body's content-encoding is not supported; send gzip, deflate or none")]
     UnsupportedEncoding,
@@ -119,8 +121,18 @@ impl Engine {
         };
         let message = self.delivery(&directory, source, &request, (&facts, decoded.as_deref()))?;
         let key = message.key.clone();
-        let acceptance = self.accept(vec![message]).await?.pop();
-        let (path, message) = self.claimed(source, &key, acceptance)?;
+        let mut acceptance = self.accept(vec![message.clone()]).await?.pop();
+        if let Some(Acceptance::KeyReused { field, message: known }) = acceptance {
+            self.report_reuse(source, &key, field, request.correlation_id);
+            if payload_is_stable(source) {
+                return Err(EngineError::KeyReused { field, message: known }.into());
+            }
+            // The provider may send an event again with another body: known, and said so.
+            let fingerprint = Fingerprint([Fingerprint::NOT_COMPARED; 5]);
+            acceptance = self.accept(vec![NewMessage { fingerprint, ..message }]).await?.pop();
+            self.note_other_body(source.tenant, known, request.correlation_id).await;
+        }
+        let (path, message) = self.claimed(source, acceptance)?;
         tracing::info!(
             event = if path == Path::FirstRun { "claim" } else { "duplicate" },
             event_key = key.as_str(),
@@ -132,11 +144,58 @@ impl Engine {
         Ok(Received { path, key: message.key, message: message.id, answer: source.answer })
     }
 
+    /// An authentic delivery that is refused must not vanish without a word.
+    fn report_missing_key(&self, source: &Source, request: &IntakeRequest<'_>) {
+        self.metrics.duplicate("missing_key");
+        tracing::warn!(
+            event = "missing_key",
+            source = source.id.as_str(),
+            owner = source.owner.as_deref(),
+            correlation_id = request.correlation_id,
+            body_bytes = request.body.len(),
+            "an authentic delivery was refused: none of the source's rules finds a key in it"
+        );
+    }
+
+    /// A key that comes with another payload is never a duplicate in silence. Row A10.
+    fn report_reuse(&self, source: &Source, key: &MessageKey, field: FingerprintField, correlation_id: &str) {
+        self.metrics.duplicate("key_reused");
+        tracing::warn!(
+            event = "key_reused",
+            event_key = key.as_str(),
+            source = source.id.as_str(),
+            owner = source.owner.as_deref(),
+            field = field.as_str(),
+            correlation_id,
+            "a key came with another payload"
+        );
+    }
+
+    async fn note_other_body(&self, tenant: TenantId, message: MessageId, correlation_id: &str) {
+        let detail = serde_json::json!({
+            "code": "key_reused",
+            "message": "this delivery's body differs from the one that was accepted",
+            "correlation_id": correlation_id,
+        });
+        let entry = CustodyEntry {
+            tenant,
+            message,
+            job: None,
+            at: self.clock.now(),
+            stage: Stage::Duplicate,
+            attempt: None,
+            actor: None,
+            detail: Some(detail.to_string().into()),
+        };
+        if let Err(error) = self.store.note(vec![entry]).await {
+            tracing::warn!(event = "note_failed", error = %error);
+        }
+    }
+
     /// The named path of a delivery, counted.
     fn claimed(
         &self,
         source: &Source,
-        key: &MessageKey,
         acceptance: Option<Acceptance>,
     ) -> Result<(Path, AcceptedMessage), IntakeError> {
         let (path, message) = match acceptance {
@@ -146,14 +205,6 @@ impl Engine {
                 (Path::DuplicateDone, message)
             }
             Some(Acceptance::KeyReused { field, message }) => {
-                tracing::warn!(
-                    event = "key_reused",
-                    event_key = key.as_str(),
-                    source = source.id.as_str(),
-                    field = field.as_str(),
-                    "a key came with another payload"
-                );
-                self.metrics.duplicate("key_reused");
                 return Err(EngineError::KeyReused { field, message }.into());
             }
             None => {
@@ -212,7 +263,8 @@ impl Engine {
             .flatten();
         let names = names(source, scheme, request, facts, body.as_ref());
         let Some((key, aliases)) = names else {
-            return Err(IntakeError::MissingKey(format!("{:?}", source.key)));
+            self.report_missing_key(source, request);
+            return Err(IntakeError::MissingKey);
         };
         let event_type = event_type(source, scheme, request, facts, body.as_ref());
         let id = self.new_message_id();
@@ -223,7 +275,7 @@ impl Engine {
         };
         let targets = resolve(directory, source.tenant, &to, event_type.as_deref(), id)?;
         let fingerprint = Fingerprint(FingerprintField::ALL.map(|field| match field {
-            FingerprintField::Payload if payload_is_stable(source) => hash(&[&request.body]),
+            FingerprintField::Payload if scheme != Some(Scheme::Stripe) => hash(&[&request.body]),
             // What the source's configuration decides, or a provider may send differently, is not compared.
             FingerprintField::Payload
             | FingerprintField::Type
@@ -305,7 +357,9 @@ fn names(
     let by_scheme = own.or_else(|| from_body(scheme, body, "id"));
     let from = Derivation { scheme: by_scheme, headers: request.headers, body };
     let namespaced = |text: &str| namespaced_key(source.id.as_str(), text);
-    let key = namespaced(&source.key.derive(from)?)?;
+    let rules = std::iter::once(&source.key).chain(&source.aliases);
+    // The first rule that finds something gives the key; what the others find are its other names.
+    let key = rules.clone().find_map(|rule| namespaced(&rule.derive(from)?))?;
     let mut aliases: Vec<(KeyKind, MessageKey)> = Vec::new();
     let mut claim = |kind, name: Option<MessageKey>| {
         if let Some(name) = name
@@ -318,7 +372,7 @@ fn names(
     };
     claim(KeyKind::Delivery, own.and_then(namespaced));
     claim(KeyKind::Provider, from_body(scheme, body, "id").and_then(namespaced));
-    for rule in &source.aliases {
+    for rule in rules {
         claim(KeyKind::Alias, rule.derive(from).as_deref().and_then(namespaced));
     }
     Some((key, aliases))

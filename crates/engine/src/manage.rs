@@ -71,9 +71,13 @@ impl Engine {
         } else {
             None
         };
+        refuse_references(managed_by, spec.secrets.iter().chain(spec.headers.values()))?;
         let secrets = self.open_all(&spec.secrets)?;
-        compile_endpoint(tenant, posthaste_core::LaneId(0), &spec, &secrets)?;
+        compile_endpoint(tenant, posthaste_core::LaneId(0), &self.with_headers(&spec)?, &secrets)?;
         spec.secrets = self.seal_all(&spec.secrets)?;
+        for value in spec.headers.values_mut() {
+            *value = self.secrets.seal(value).map_err(EngineError::Secret)?;
+        }
         let config = serialised(&spec)?;
         let (id, owner, enabled) = (spec.id.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
         let kind = DestinationKind::Endpoint;
@@ -109,6 +113,7 @@ impl Engine {
         if spec.secrets.is_empty() && managed_by == ManagedBy::Api && spec.scheme != "none" {
             spec.secrets = self.kept_secrets(tenant, &spec.name, DestinationKind::Source);
         }
+        refuse_references(managed_by, &spec.secrets)?;
         let secrets = self.open_all(&spec.secrets)?;
         compile_source(tenant, &spec, &secrets)?;
         spec.secrets = self.seal_all(&spec.secrets)?;
@@ -299,6 +304,7 @@ impl Engine {
     fn understand_endpoint(&self, row: &DestinationRow) -> Result<Destination, EngineError> {
         let spec: EndpointSpec = parsed(row)?;
         let secrets = self.open_all(&spec.secrets)?;
+        let spec = self.with_headers(&spec)?;
         let mut endpoint = compile_endpoint(row.tenant, row.lane, &spec, &secrets)?;
         endpoint.enabled = row.enabled;
         Ok(Destination::Endpoint(Arc::new(endpoint)))
@@ -360,6 +366,21 @@ impl Engine {
         row.and_then(|entry| parsed::<Kept>(&entry.row).ok()).map_or_else(Vec::new, |kept| kept.secrets)
     }
 
+    /// The endpoint with its headers' values as they are sent: they are kept as secrets are.
+    fn with_headers(&self, spec: &EndpointSpec) -> Result<EndpointSpec, EngineError> {
+        let mut opened = spec.clone();
+        for (name, value) in &mut opened.headers {
+            *value = self.secrets.open(value).map_err(|problem| {
+                ConfigError::new(
+                    format!("headers.{name}"),
+                    problem,
+                    "give the value, or env:NAME or file:PATH in a file",
+                )
+            })?;
+        }
+        Ok(opened)
+    }
+
     fn open_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
         let open = |(index, stored): (usize, &String)| {
             self.secrets.open(stored).map_err(|problem| {
@@ -373,6 +394,24 @@ impl Engine {
     fn seal_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
         secrets.iter().map(|secret| self.secrets.seal(secret).map_err(EngineError::Secret)).collect()
     }
+}
+
+/// A reference names something on the server: only its own configuration may.
+fn refuse_references<'a>(
+    managed_by: ManagedBy,
+    secrets: impl IntoIterator<Item = &'a String>,
+) -> Result<(), EngineError> {
+    let reference = |secret: &&String| secret.starts_with("env:") || secret.starts_with("file:");
+    if managed_by == ManagedBy::Api && secrets.into_iter().any(|secret| reference(&secret)) {
+        let problem = "env: and file: name something on the server, which only its configuration file may do";
+        return Err(ConfigError::new(
+            "secrets",
+            problem,
+            "give the secret itself; it is sealed in the store",
+        )
+        .into());
+    }
+    Ok(())
 }
 
 struct NewFields {

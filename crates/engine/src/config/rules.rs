@@ -175,11 +175,17 @@ fn find_header<'a>(headers: &[(&str, &'a [u8])], name: &str) -> Option<&'a str> 
     (!text.is_empty()).then_some(text)
 }
 
+/// A text, or a whole number of at most 64 bits. Any other number has been rounded by now: two ids could be one.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
+        Value::String(_)
+        | Value::Number(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
     }
 }
 
@@ -202,6 +208,13 @@ mod tests {
         assert_eq!(None, derive("header:x-other", "{}"));
         assert_eq!(Some("e1".to_owned()), derive("json:/id", r#"{"id":"e1"}"#));
         assert_eq!(Some("7".to_owned()), derive("json:/a/b", r#"{"a":{"b":7}}"#));
+        assert_eq!(
+            Some("18446744073709551615".to_owned()),
+            derive("json:/id", r#"{"id":18446744073709551615}"#)
+        );
+        for rounded in ["18446744073709551616", "12345678901234567890123", "1.0", "-0", "1e3"] {
+            assert_eq!(None, derive("json:/id", &format!("{{\"id\":{rounded}}}")), "{rounded}");
+        }
         for body in [r#"{"id":""}"#, r#"{"id":null}"#, r#"{"id":{}}"#, "{}", "[]", "7"] {
             assert_eq!(None, derive("json:/id", body), "{body}");
         }

@@ -39,7 +39,7 @@ pub(super) struct AddArgs {
     /// All settings as JSON, named as in the configuration: @FILE, - for standard input, or the text itself
     #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true)]
     spec: String,
-    /// A secret: env:NAME, file:PATH (both read by the server), or the secret itself; may be given several times
+    /// A secret: env:NAME, file:PATH (both read here), or the secret itself; may be given several times
     #[arg(long, value_name = "SECRET")]
     secret: Vec<String>,
     /// Who answers for it
@@ -121,7 +121,12 @@ fn spec(kind: DestinationKind, args: &AddArgs) -> Result<Value, Failure> {
     set(if kind == DestinationKind::Endpoint { "id" } else { "name" }, Some(json!(args.id)));
     set("url", args.to_url.as_ref().map(|url| json!(url)));
     set("types", (!args.types.is_empty()).then(|| json!(args.types)));
-    set("secrets", (!args.secret.is_empty()).then(|| json!(args.secret)));
+    let secrets = args.secret.iter().map(|secret| match crate::config::follow(secret) {
+        Some(followed) => followed.map_err(|problem| Failure::usage(format!("--secret: {problem}"))),
+        None => Ok(secret.clone()),
+    });
+    let secrets: Vec<String> = secrets.collect::<Result<_, _>>()?;
+    set("secrets", (!secrets.is_empty()).then(|| json!(secrets)));
     set("idempotent", args.idempotent.then_some(Value::Bool(true)));
     set("lease", args.lease.as_ref().map(|lease| json!(lease)));
     set("scheme", args.scheme.as_ref().map(|scheme| json!(scheme)));

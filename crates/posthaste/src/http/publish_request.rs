@@ -282,7 +282,12 @@ fn read_to(raw: &RawValue) -> Result<PublishTo, Problem> {
 
 fn object(raw: &RawValue) -> Result<Box<str>, Problem> {
     if raw.get().starts_with('{') {
-        return Ok(raw.get().into());
+        if super::queue::embeddable(raw.get().as_bytes()).is_some() {
+            return Ok(raw.get().into());
+        }
+        let problem =
+            "`metadata`: nested deeper than 127, half a surrogate pair, or a number beyond a double";
+        return Err(Problem::new(Code::InvalidValue, problem).with("path", "metadata"));
     }
     Err(Problem::new(Code::InvalidType, "`metadata` must be a JSON object").with("path", "metadata"))
 }

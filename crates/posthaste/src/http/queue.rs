@@ -189,15 +189,25 @@ fn leased_job<'a>(leased: &'a LeasedJob, queue: &'a DestinationId) -> LeasedJobJ
     }
 }
 
-/// The payload as JSON if it is, else in base64: always one of the two.
+/// The payload as JSON if any parser will read it, else in base64: always one of the two.
+///
+/// Text that is JSON by its grammar and that common parsers refuse (nested a thousand deep, half a surrogate pair, a
+/// number beyond a double) would break the whole answer for a worker, and with it the other jobs' fences.
 fn shown_payload<'a>(
     payload: &'a Bytes,
     content_type: Option<&str>,
 ) -> (Option<&'a RawValue>, Option<String>) {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
-    let json = content_type.is_some_and(is_json).then(|| serde_json::from_slice(payload).ok()).flatten();
+    let json = content_type.is_some_and(is_json).then(|| embeddable(payload)).flatten();
     match json {
         Some(json) => (Some(json), None),
         None => (None, Some(STANDARD.encode(payload))),
     }
+}
+
+/// `text` as JSON that can stand within an answer, if it can.
+pub(crate) fn embeddable(text: &[u8]) -> Option<&RawValue> {
+    // As a value: that pass knows depth, surrogates and ranges.
+    serde_json::from_slice::<serde_json::Value>(text).ok()?;
+    serde_json::from_slice(text).ok()
 }

@@ -331,10 +331,20 @@ fn require_work_on(caller: &Caller, directory: &Directory, job: JobId) -> Result
     }
 }
 
+/// JSON that will stand within our answers.
+fn embedded(field: &'static str, raw: &RawValue) -> Result<Box<[u8]>, Problem> {
+    if super::queue::embeddable(raw.get().as_bytes()).is_some() {
+        return Ok(raw.get().as_bytes().into());
+    }
+    let problem =
+        format!("`{field}`: nested deeper than 127, half a surrogate pair, or a number beyond a double");
+    Err(Problem::new(Code::InvalidValue, problem).with("path", field))
+}
+
 fn read_extend(bytes: &[u8]) -> Result<WorkerReport, Problem> {
     let request: ExtendRequest<'_> = parse(bytes)?;
     let lease = request.lease.map(|lease| lease.read("lease")).transpose()?;
-    let checkpoint = request.checkpoint.map(|raw| raw.get().as_bytes().into());
+    let checkpoint = request.checkpoint.map(|raw| embedded("checkpoint", raw)).transpose()?;
     named(&request.job, request.fence, WorkerSays::Extend { lease, checkpoint })
 }
 
@@ -343,7 +353,7 @@ fn read_ack(bytes: &[u8]) -> Result<WorkerReport, Problem> {
     let outcome = word("outcome", request.outcome.as_deref(), FinishOutcome::ALL, FinishOutcome::as_str)?;
     let says = WorkerSays::Ack {
         outcome: outcome.unwrap_or(FinishOutcome::Committed),
-        result: request.result.map(|raw| raw.get().as_bytes().into()),
+        result: request.result.map(|raw| embedded("result", raw)).transpose()?,
         reason: request.reason.map(Into::into),
     };
     named(&request.job, request.fence, says)

@@ -294,3 +294,41 @@ async fn r_a3_case_b03_a_body_that_unpacks_without_end_is_refused_at_the_cap() {
         .problem(413, "payload_too_large");
     assert_eq!(0, server.jobs_total().await);
 }
+
+#[tokio::test]
+async fn r_a8_ids_that_are_rounded_are_no_keys() {
+    let server = server().await;
+    server.source(server.tenant, github("numbers", json!({"key": "json:/id"}))).await;
+    for body in [r#"{"id":12345678901234567890123}"#, r#"{"id":1e400}"#, r#"{"id":1.0}"#, "{}", "not json"] {
+        deliver(&server, "/in/numbers", "d", body.as_bytes()).await.problem(422, "missing_key");
+    }
+    let key =
+        deliver(&server, "/in/numbers", "d", br#"{"id":9007199254740993}"#).await.expect(202)["key"].clone();
+    assert_eq!("numbers:9007199254740993", key);
+}
+
+#[tokio::test]
+async fn r_a10_a_known_key_with_another_body_is_said_to_differ() {
+    let server = server().await;
+    server.source(server.tenant, github("events", json!({"key": "json:/id"}))).await;
+    deliver(&server, "/in/events", "d-1", br#"{"id":"x"}"#).await.expect(202);
+    let again = deliver(&server, "/in/events", "d-2", br#"{"id":"x","amount":999}"#).await.expect(200);
+    assert_eq!("duplicate_done", again["path"]);
+    let timeline = server.get("/v1/timeline?key=events:x").await.expect(200);
+    let entries = timeline["entries"].as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["detail"]["code"] == "key_reused"), "{timeline}");
+    // Where the key is the delivery's own id, another body is refused.
+    deliver(&server, "/in/github", "d-9", b"{}").await.expect(202);
+    deliver(&server, "/in/github", "d-9", b"{\"a\":1}").await.problem(422, "key_reused");
+}
+
+#[tokio::test]
+async fn r_a8_the_first_rule_that_finds_something_gives_the_key() {
+    let server = server().await;
+    server.source(server.tenant, github("two", json!({"key": ["json:/id", "json:/alt"]}))).await;
+    let first = deliver(&server, "/in/two", "d-1", br#"{"id":"1","alt":"A"}"#).await.expect(202);
+    assert_eq!("two:1", first["key"]);
+    let by_alias = deliver(&server, "/in/two", "d-2", br#"{"alt":"A"}"#).await.expect(200);
+    assert_eq!(first["message_id"], by_alias["message_id"]);
+    assert_eq!("two:B", deliver(&server, "/in/two", "d-3", br#"{"alt":"B"}"#).await.expect(202)["key"]);
+}

@@ -27,6 +27,7 @@ async fn consumed(server: &Server) -> String {
 async fn r_b11_json_is_kept_as_it_is_written() {
     let server = Server::with_queue().await;
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let common_parsers_refuse = [r#""\ud800""#, r#"{"\udc00\ud800":"\uD83D\uDE00"}"#, "1E400", deep.as_str()];
     let payloads = [
         r#"{"a":1,"a":2}"#,
         r#""\u0000""#,
@@ -48,20 +49,32 @@ async fn r_b11_json_is_kept_as_it_is_written() {
         assert_eq!(payload, reply.text());
         assert_eq!(Some("application/json"), reply.header("content-type"));
         let answer = consumed(&server).await;
-        assert!(answer.contains(&format!(r#""payload":{payload},"payload_base64":null,"#)), "{answer}");
+        // What common parsers refuse would break the whole answer for a worker, and with it the other jobs' fences.
+        let expected = if common_parsers_refuse.contains(&payload) {
+            format!(r#""payload":null,"payload_base64":"{}","#, STANDARD.encode(payload))
+        } else {
+            format!(r#""payload":{payload},"payload_base64":null,"#)
+        };
+        assert!(answer.contains(&expected), "{answer}");
+        serde_json::from_str::<Value>(&answer).unwrap();
     }
 }
 
 #[tokio::test]
 async fn r_b11_metadata_is_kept_as_it_is_written() {
     let server = Server::with_queue().await;
-    let metadata = r#"{"n":9007199254740993,"n":1, "s":"\ud800"}"#;
+    let metadata = r#"{"n":9007199254740993,"n":1, "s":"\u0000"}"#;
     let body = format!(r#"{{"queue":"carts","key":"k","metadata":{metadata}}}"#);
     server.call("POST", "/v1/queue/publish", &server.admin, body.as_bytes()).await.expect(202);
     let answer = consumed(&server).await;
     assert!(answer.contains(&format!(r#""metadata":{metadata},"#)), "{answer}");
     let too_large = json!({"queue": "carts", "key": "l", "metadata": {"m": "x".repeat(8 * 1024)}});
     server.post("/v1/queue/publish", &too_large).await.problem(422, "invalid_value");
+    for poison in [r#"{"s":"\ud800"}"#, r#"{"n":1e400}"#] {
+        let body = format!(r#"{{"queue":"carts","key":"m","metadata":{poison}}}"#);
+        let reply = server.call("POST", "/v1/queue/publish", &server.admin, body.as_bytes()).await;
+        reply.problem(422, "invalid_value");
+    }
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ const JOURNAL_SIZE_LIMIT: &str = "67108864";
 /// Opens the file for the first time: makes it, brings its schema up to date, and gives its epoch.
 pub(super) fn open_first(options: &SqliteOptions) -> Result<(Connection, Epoch), OpenError> {
     let path = &options.path;
+    make_private(path);
     let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
     conn.busy_timeout(options.busy_timeout).map_err(OpenError::sqlite(path, "setting a time-out"))?;
     claim_file(&conn, path)?;
@@ -32,6 +33,19 @@ pub(super) fn open_first(options: &SqliteOptions) -> Result<(Connection, Epoch),
     let now = options.clock.now();
     let epoch = create_meta(&conn, now).map_err(OpenError::sqlite(path, "reading `meta`"))?;
     Ok((conn, epoch))
+}
+
+/// Makes a new file that only this user can read: payloads are nobody else's business. SQLite gives its other files the
+/// same mode. If this fails, opening says why.
+fn make_private(path: &Path) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    if let Err(error) = made
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        tracing::debug!(%error, "the store's file could not be made beforehand");
+    }
 }
 
 /// Opens the file again after a fault, and checks that it is still the one that it was.
