@@ -4,7 +4,7 @@
 //! at most its own slots.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -52,6 +52,8 @@ pub(crate) struct Dispatcher {
 struct Slots {
     taken: usize,
     by_lane: HashMap<LaneKey, usize>,
+    /// Lanes with due work that had no free slot of their own: noted again when one comes free.
+    capped: HashSet<LaneKey>,
 }
 
 impl Dispatcher {
@@ -135,15 +137,26 @@ impl Dispatcher {
                 slots.by_lane.remove(&lane);
             }
         }
+        let was_capped = slots.capped.remove(&lane);
         drop(slots);
         self.freed.notify_waiters();
-        self.wake.notify_one();
+        if was_capped {
+            self.note(lane, Timestamp(i64::MIN));
+        } else {
+            self.wake.notify_one();
+        }
     }
 
-    fn free(&self, lane: LaneKey, lane_max: usize) -> usize {
-        let slots = self.slots.lock();
+    /// Slots that the lane may take now. If there are none, the next one that it gives back has it noted again:
+    /// decided under one lock, so that a slot that comes free meanwhile is not missed.
+    fn free_or_capped(&self, lane: LaneKey, lane_max: usize) -> usize {
+        let mut slots = self.slots.lock();
         let held = slots.by_lane.get(&lane).copied().unwrap_or(0);
-        lane_max.saturating_sub(held).min(self.slots_max.saturating_sub(slots.taken))
+        let free = lane_max.saturating_sub(held).min(self.slots_max.saturating_sub(slots.taken));
+        if free == 0 {
+            slots.capped.insert(lane);
+        }
+        free
     }
 
     fn any_free(&self) -> bool {
@@ -160,8 +173,6 @@ pub(crate) struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.engine.dispatcher.give_back(self.lane, 1);
-        // The lane may have more work that only a slot was missing for.
-        self.engine.dispatcher.note(self.lane, Timestamp(i64::MIN));
     }
 }
 
@@ -222,22 +233,19 @@ impl Engine {
     async fn dispatch_round(self: &Arc<Self>, lanes: &mut Lanes) -> bool {
         let mut requests = Vec::new();
         let mut endpoints = Vec::new();
-        let mut capped = Vec::new();
         let share = (self.dispatcher.slots_max / lanes.ready_count().clamp(1, LANES_PER_LEASE)).max(1);
         while requests.len() < LANES_PER_LEASE && self.dispatcher.any_free() {
             let Some(lane) = lanes.next_ready() else { break };
             let Some(endpoint) = self.endpoint_at(lane).await else { continue };
-            let free = self.dispatcher.free(lane, endpoint.concurrency).min(share).min(limits::CONSUME_MAX);
+            let free = self.dispatcher.free_or_capped(lane, endpoint.concurrency);
+            let free = free.min(share).min(limits::CONSUME_MAX);
             if free == 0 {
-                capped.push(lane);
                 continue;
             }
             self.dispatcher.take(lane, free);
             requests.push(push_request(&endpoint, free, &self.settings.node));
             endpoints.push((lane, endpoint, free));
         }
-        // A capped lane is noted again by the slot that it waits for.
-        drop(capped);
         if requests.is_empty() {
             return false;
         }

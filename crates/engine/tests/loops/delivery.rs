@@ -273,3 +273,17 @@ async fn a_deleted_endpoints_jobs_are_dead_lettered_with_the_cause() {
     assert!(matches!(dead.job.state, State::DeadLettered { cause: Cause::EndpointGone, .. }));
     assert!(bench.sender.sent().is_empty());
 }
+
+#[tokio::test]
+async fn r_b16_a_capped_lane_goes_on_with_each_slot_that_comes_free() {
+    let bench = Bench::new().await;
+    let spec = posthaste_engine::config::EndpointSpec { concurrency: Some(2), ..endpoint("slow") };
+    bench.endpoint(spec).await;
+    for number in 0..50 {
+        bench.publish(message(&format!("k-{number}"), PublishTo::Endpoints(vec![id("slow")]))).await;
+    }
+    for number in 0..50 {
+        bench.job_in(&format!("k-{number}"), StateName::Committed).await;
+    }
+    assert_eq!(50, bench.sender.sent().len());
+}
