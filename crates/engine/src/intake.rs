@@ -121,13 +121,14 @@ impl Engine {
         };
         let message = self.delivery(&directory, source, &request, (&facts, decoded.as_deref()))?;
         let key = message.key.clone();
-        let mut acceptance = self.accept(vec![message.clone()]).await?.pop();
+        // Where a provider may send an event again with another body, it is known, and said so.
+        let again = (!payload_is_stable(source)).then(|| message.clone());
+        let mut acceptance = self.accept(vec![message]).await?.pop();
         if let Some(Acceptance::KeyReused { field, message: known }) = acceptance {
             self.report_reuse(source, &key, field, request.correlation_id);
-            if payload_is_stable(source) {
+            let Some(message) = again else {
                 return Err(EngineError::KeyReused { field, message: known }.into());
-            }
-            // The provider may send an event again with another body: known, and said so.
+            };
             let fingerprint = Fingerprint([Fingerprint::NOT_COMPARED; 5]);
             acceptance = self.accept(vec![NewMessage { fingerprint, ..message }]).await?.pop();
             self.note_other_body(source.tenant, known, request.correlation_id).await;
