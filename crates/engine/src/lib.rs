@@ -28,7 +28,7 @@ pub use directory::{ApiKey, Destination, Directory, Entry, Scope};
 pub use engine::{Engine, EngineParts, Settings};
 pub use error::EngineError;
 pub use intake::{IntakeError, IntakeRequest, Received};
-pub use manage::{FileDestinations, PutOutcome, hash_api_key};
+pub use manage::{FileDestinations, HIDDEN, PutOutcome, hash_api_key};
 pub use metrics::Metrics;
 pub use posthaste_store::Clock as StoreClock;
 pub use publish::{Publish, PublishDue, PublishTo, Published};

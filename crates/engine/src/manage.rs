@@ -1,6 +1,6 @@
 //! Managing tenants, destinations, sources and API keys at run time. Rows G2, G6, E5.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use aws_lc_rs::{digest, rand};
 use base64::Engine as _;
@@ -16,6 +16,9 @@ use crate::{
     },
     directory::{Destination, Entry, Scope},
 };
+
+/// Stands for a value that is not shown.
+pub const HIDDEN: &str = "(hidden)";
 
 /// What came of making or changing a destination.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ impl Engine {
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        self.refuse_if_managed_by_file(tenant, &spec.id, managed_by)?;
         self.url_judge
             .check(&spec.url)
             .map_err(|problem| ConfigError::new("url", problem, "see docs/send.md"))?;
@@ -71,6 +75,7 @@ impl Engine {
         } else {
             None
         };
+        self.keep_hidden_headers(tenant, &mut spec)?;
         refuse_references(managed_by, spec.secrets.iter().chain(spec.headers.values()))?;
         let secrets = self.open_all(&spec.secrets)?;
         compile_endpoint(tenant, posthaste_core::LaneId(0), &self.with_headers(&spec)?, &secrets)?;
@@ -94,6 +99,7 @@ impl Engine {
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        self.refuse_if_managed_by_file(tenant, &spec.name, managed_by)?;
         compile_queue(tenant, posthaste_core::LaneId(0), &spec)?;
         let config = serialised(&spec)?;
         let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
@@ -110,6 +116,7 @@ impl Engine {
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        self.refuse_if_managed_by_file(tenant, &spec.name, managed_by)?;
         if spec.secrets.is_empty() && managed_by == ManagedBy::Api && spec.scheme != "none" {
             spec.secrets = self.kept_secrets(tenant, &spec.name, DestinationKind::Source);
         }
@@ -131,10 +138,8 @@ impl Engine {
         kind: DestinationKind,
         id: &DestinationId,
     ) -> Result<(), EngineError> {
+        self.refuse_if_managed_by_file(tenant, id.as_str(), ManagedBy::Api)?;
         let directory = self.directory.load_full();
-        if directory.managed_by_file(tenant, id) {
-            return Err(EngineError::ManagedByFile { id: id.to_string() });
-        }
         let lane = directory.find(tenant, id).map(|entry| entry.row.lane);
         let change = Configure::DeleteDestination { tenant, id: id.clone(), kind };
         let configured = self.configure(change).await?;
@@ -320,9 +325,6 @@ impl Engine {
 
     async fn put(&self, tenant: TenantId, new: NewFields) -> Result<DestinationRow, EngineError> {
         let id = DestinationId::new(&new.id).map_err(|error| EngineError::Name { field: "id", error })?;
-        if new.managed_by == ManagedBy::Api && self.directory.load().managed_by_file(tenant, &id) {
-            return Err(EngineError::ManagedByFile { id: new.id });
-        }
         let change = Configure::PutDestination(NewDestination {
             tenant,
             id,
@@ -346,6 +348,20 @@ impl Engine {
         }
     }
 
+    /// Asked before anything else is looked at: what a file defines is changed there, whatever was asked.
+    fn refuse_if_managed_by_file(
+        &self,
+        tenant: TenantId,
+        id: &str,
+        managed_by: ManagedBy,
+    ) -> Result<(), EngineError> {
+        let known = DestinationId::new(id).is_ok_and(|id| self.directory.load().managed_by_file(tenant, &id));
+        if known && managed_by == ManagedBy::Api {
+            return Err(EngineError::ManagedByFile { id: id.to_owned() });
+        }
+        Ok(())
+    }
+
     async fn configure(&self, change: Configure) -> Result<Configured, EngineError> {
         let mut configured = self.store.configure(vec![change]).await?;
         configured.pop().ok_or_else(|| {
@@ -355,15 +371,31 @@ impl Engine {
 
     /// The secrets that an endpoint or source has already, as stored: they stay where none are given.
     fn kept_secrets(&self, tenant: TenantId, id: &str, kind: DestinationKind) -> Vec<String> {
-        #[derive(serde::Deserialize)]
-        struct Kept {
-            #[serde(default)]
-            secrets: Vec<String>,
+        self.kept(tenant, id, kind).secrets
+    }
+
+    /// A header that comes back as it was shown keeps its value: what was read can be changed and written back.
+    fn keep_hidden_headers(&self, tenant: TenantId, spec: &mut EndpointSpec) -> Result<(), EngineError> {
+        if spec.headers.values().all(|value| value != HIDDEN) {
+            return Ok(());
         }
-        let Ok(id) = DestinationId::new(id) else { return Vec::new() };
+        let kept = self.kept(tenant, &spec.id, DestinationKind::Endpoint).headers;
+        for (name, value) in spec.headers.iter_mut().filter(|(_, value)| *value == HIDDEN) {
+            let known = kept.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            let missing = || {
+                let problem = format!("{HIDDEN:?} stands for the value it has, and it has none");
+                ConfigError::new(format!("headers.{name}"), problem, "give the value")
+            };
+            value.clone_from(known.map(|(_, kept)| kept).ok_or_else(missing)?);
+        }
+        Ok(())
+    }
+
+    fn kept(&self, tenant: TenantId, id: &str, kind: DestinationKind) -> Kept {
+        let Ok(id) = DestinationId::new(id) else { return Kept::default() };
         let directory = self.directory.load();
         let row = directory.find(tenant, &id).filter(|entry| entry.row.kind == kind);
-        row.and_then(|entry| parsed::<Kept>(&entry.row).ok()).map_or_else(Vec::new, |kept| kept.secrets)
+        row.and_then(|entry| parsed(&entry.row).ok()).unwrap_or_default()
     }
 
     /// The endpoint with its headers' values as they are sent: they are kept as secrets are.
@@ -394,6 +426,15 @@ impl Engine {
     fn seal_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
         secrets.iter().map(|secret| self.secrets.seal(secret).map_err(EngineError::Secret)).collect()
     }
+}
+
+/// What of a destination's stored configuration is not shown, and stays where it is not given anew.
+#[derive(Default, serde::Deserialize)]
+struct Kept {
+    #[serde(default)]
+    secrets: Vec<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
 }
 
 /// A reference names something on the server: only its own configuration may.

@@ -6,7 +6,7 @@ mod server;
 use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use axum::{Router, http::HeaderMap, routing::post};
-use serde_json::json;
+use serde_json::{Value, json};
 use server::Server;
 use tokio::sync::Notify;
 
@@ -43,6 +43,32 @@ async fn r_g2_an_endpoints_headers_are_kept_as_secrets_are() {
         seen.1.notified().await;
     }
     assert_eq!(vec![TOKEN, TOKEN], *seen.0.lock().unwrap());
+    // What was read can be changed and written back: a value that is not shown stays.
+    let mut shown = operator.call("GET", "/v1/endpoints/from-api", &Value::Null).await.json();
+    assert_eq!("(hidden)", shown["headers"]["authorization"]);
+    let spec = json!({ "id": "from-api", "url": url, "headers": shown["headers"].take(), "concurrency": 3 });
+    assert_eq!(200, operator.call("PUT", "/v1/endpoints/from-api", &spec).await.status);
+    let message = json!({ "key": "again", "payload": 1, "to": { "endpoints": ["from-api"] } });
+    assert_eq!(202, operator.call("POST", "/v1/messages", &message).await.status);
+    seen.1.notified().await;
+    assert_eq!(vec![TOKEN; 3], *seen.0.lock().unwrap());
+    let spec = json!({ "id": "new", "url": url, "headers": { "x-token": "(hidden)" } });
+    assert_eq!(422, operator.call("POST", "/v1/endpoints", &spec).await.status);
+    // What the file defines is changed there: said before anything else is found wrong.
+    let changed =
+        operator.call("PUT", "/v1/endpoints/from-file", &json!({ "id": "from-file", "url": url })).await;
+    assert_eq!(
+        (409, "managed_by_file".into()),
+        (changed.status, changed.json()["code"].clone()),
+        "{changed:?}"
+    );
+    let source = json!({ "name": "github", "scheme": "github" });
+    let changed = operator.call("PUT", "/v1/sources/github", &source).await;
+    assert_eq!(
+        (409, "managed_by_file".into()),
+        (changed.status, changed.json()["code"].clone()),
+        "{changed:?}"
+    );
     for entry in std::fs::read_dir(server.folder.path()).unwrap() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();

@@ -1,6 +1,6 @@
 //! Endpoints, queues and sources on the wire: as they were configured, without what is secret.
 
-use posthaste_engine::{Destination, Entry};
+use posthaste_engine::{Destination, Entry, HIDDEN};
 use posthaste_store::DestinationRow;
 use serde_json::{Map, Value};
 
@@ -8,9 +8,6 @@ use super::time::Time;
 
 /// Fields of a configuration that never leave the process.
 const SECRET_FIELDS: &[&str] = &["secrets"];
-
-/// What is shown in place of a header's value.
-const HIDDEN: &str = "(hidden)";
 
 /// A destination of the directory.
 pub(crate) fn of_entry(entry: &Entry) -> Map<String, Value> {
