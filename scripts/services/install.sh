@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what tests need besides Rust. Does nothing when it is there already; starts nothing, asks nothing.
-# usage: install.sh GROUP...     groups: node postgres redis venv
+# usage: install.sh GROUP...     groups: node postgres redis strace venv
 set -euo pipefail
-[ $# -gt 0 ] || { echo "usage: $0 GROUP... (node postgres redis venv)" >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: $0 GROUP... (node postgres redis strace venv)" >&2; exit 2; }
 
 have() { command -v "$1" >/dev/null; }
 # Debian keeps the server's programs out of PATH.
@@ -14,6 +14,7 @@ for group in "$@"; do
     node) { have node && have npm; } || packages+=(nodejs npm) ;;
     postgres) have_postgres || packages+=(postgresql) ;;
     redis) { have redis-server && have redis-cli; } || packages+=(redis-server redis-tools) ;;
+    strace) have strace || packages+=(strace) ;;
     venv) python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv) ;;
     *) echo "unknown group: $group" >&2; exit 2 ;;
   esac

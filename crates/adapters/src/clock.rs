@@ -31,6 +31,11 @@ impl SystemClock {
         steady_ms(self.wall_at_start_ms, self.started_at.elapsed())
     }
 
+    /// Time since the construction, for measuring.
+    pub fn elapsed(&self) -> Duration {
+        self.started_at.elapsed()
+    }
+
     /// How far the wall clock has moved from the steady time, in milliseconds; positive if the wall is ahead.
     ///
     /// For a warning and a metric. Large values mean that timestamps of this process differ from those of others.

@@ -98,6 +98,10 @@ pub const FENCE_BYTES_MAX: usize = 128;
 /// The last instant that can be given: the end of the year 9999, the last that RFC 3339 can spell.
 pub const TIMESTAMP_MAX: crate::Timestamp = crate::Timestamp(253_402_300_799_999);
 
+/// Bytes of request bodies that are being read at once, over all connections: 256 MiB. Beyond, requests are answered 503
+/// early, so that many large bodies are no way to fill the memory.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Rows of a list's page unless asked otherwise, and at most.
 pub const PAGE_DEFAULT: usize = 50;
 /// Rows of a list's page at most.

@@ -13,6 +13,7 @@ use crate::{
     config::Endpoint,
     dispatch::Slot,
     ports::{Answered, OutboundRequest, SendLimits, SendOutcome},
+    slots::SLOW_AFTER,
 };
 
 /// How often a report is tried again while the store is unavailable, before the lease is left to expire.
@@ -29,7 +30,7 @@ struct Conclusion {
 
 impl Engine {
     /// Sends one leased job and reports how it went. Cancel: dropping it leaves the lease to expire.
-    pub(crate) async fn deliver(self: &Arc<Self>, endpoint: &Endpoint, leased: LeasedJob, slot: Slot) {
+    pub(crate) async fn deliver(self: &Arc<Self>, endpoint: &Endpoint, leased: LeasedJob, mut slot: Slot) {
         if leased.job.state.name() == posthaste_core::StateName::Leased
             && endpoint.policy.on_unknown != posthaste_core::OnUnknown::Retry
         {
@@ -40,19 +41,42 @@ impl Engine {
         }
         let begun = self.clock.now();
         let request = self.outbound(endpoint, &leased, begun);
-        let outcome = tokio::select! {
-            biased;
-            outcome = self.sender.send(request) => outcome,
-            () = self.dispatcher.abort.cancelled() => SendOutcome::Unanswered {
-                fault: posthaste_core::TransportFault::Timeout,
-                sent: true,
-                detail: "cut off by the server's shutdown".to_owned(),
-            },
-        };
+        let outcome = self.send(request, begun, &mut slot).await;
+        #[cfg(feature = "faults")]
+        if matches!(outcome, SendOutcome::Answered(_)) {
+            posthaste_store::faults::reached(posthaste_store::faults::Point::AfterSend);
+        }
         let ended = self.clock.now();
         let conclusion = conclude(&leased, outcome, begun, ended);
         self.report_delivery(endpoint, &leased, conclusion.command, conclusion.hold_lane_until).await;
         drop(slot);
+    }
+
+    /// Sends, and tells the slot how long that takes.
+    async fn send(&self, request: OutboundRequest, begun: Timestamp, slot: &mut Slot) -> SendOutcome {
+        let mut sending = self.sender.send(request);
+        let mut slow = self.clock.sleep_until(begun.after(SLOW_AFTER));
+        let mut slow_told = false;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut sending => {
+                    if matches!(outcome, SendOutcome::Answered(_)) {
+                        slot.answered();
+                    }
+                    return outcome;
+                }
+                () = self.dispatcher.abort.cancelled() => return SendOutcome::Unanswered {
+                    fault: posthaste_core::TransportFault::Timeout,
+                    sent: true,
+                    detail: "cut off by the server's shutdown".to_owned(),
+                },
+                () = &mut slow, if !slow_told => {
+                    slow_told = true;
+                    slot.turned_slow();
+                }
+            }
+        }
     }
 
     fn outbound(&self, endpoint: &Endpoint, leased: &LeasedJob, now: Timestamp) -> OutboundRequest {

@@ -34,6 +34,13 @@ pub struct Entry {
     pub destination: Destination,
 }
 
+impl Entry {
+    /// Whether its configuration is not understood.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.destination, Destination::Broken { .. })
+    }
+}
+
 /// An API key, understood.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
@@ -81,7 +88,7 @@ impl Scope {
 }
 
 /// Everything, at one moment.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Directory {
     tenants: HashMap<Arc<str>, TenantId>,
     names: HashMap<TenantId, Arc<str>>,
@@ -102,15 +109,7 @@ impl Directory {
             directory.names.insert(tenant, name);
         }
         for entry in entries {
-            let row = Arc::clone(&entry.row);
-            if let Destination::Endpoint(endpoint) = &entry.destination
-                && endpoint.enabled
-                && !endpoint.types.is_empty()
-            {
-                directory.subscribers.entry(row.tenant).or_default().push(Arc::clone(endpoint));
-            }
-            directory.by_lane.insert((row.tenant, row.lane), entry.clone());
-            directory.by_id.entry(row.tenant).or_default().insert(row.id.clone(), entry);
+            directory.insert(entry);
         }
         for key in keys.into_iter().filter(|key| key.revoked_at.is_none()) {
             let scopes = key.scopes.split_ascii_whitespace().filter_map(Scope::parse).collect();
@@ -118,6 +117,26 @@ impl Directory {
             directory.keys.insert(key.secret_hash, known);
         }
         directory
+    }
+
+    /// Makes or replaces an entry.
+    pub fn put(&mut self, entry: Entry) {
+        if let Some(subscribers) = self.subscribers.get_mut(&entry.row.tenant) {
+            subscribers.retain(|endpoint| endpoint.lane != entry.row.lane);
+        }
+        self.insert(entry);
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let row = Arc::clone(&entry.row);
+        if let Destination::Endpoint(endpoint) = &entry.destination
+            && endpoint.enabled
+            && !endpoint.types.is_empty()
+        {
+            self.subscribers.entry(row.tenant).or_default().push(Arc::clone(endpoint));
+        }
+        self.by_lane.insert((row.tenant, row.lane), entry.clone());
+        self.by_id.entry(row.tenant).or_default().insert(row.id.clone(), entry);
     }
 
     /// The tenant of this name.

@@ -4,7 +4,7 @@
 //! at most its own slots.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,6 +22,7 @@ use crate::{
     config::Endpoint,
     directory::Destination,
     heap::{LaneKey, Lanes},
+    slots::{Admission, Again, Ended, Kind, Slots},
 };
 
 /// Lanes leased from in one commit.
@@ -41,19 +42,9 @@ pub(crate) struct Dispatcher {
     noted: Mutex<Vec<(LaneKey, Timestamp)>>,
     wake: Notify,
     fan_out: Notify,
-    slots: Mutex<Slots>,
-    slots_max: usize,
-    freed: Notify,
+    slots: Slots,
     stopped: AtomicBool,
     pub(crate) abort: CancellationToken,
-}
-
-#[derive(Default)]
-struct Slots {
-    taken: usize,
-    by_lane: HashMap<LaneKey, usize>,
-    /// Lanes with due work that had no free slot of their own: noted again when one comes free.
-    capped: HashSet<LaneKey>,
 }
 
 impl Dispatcher {
@@ -62,9 +53,7 @@ impl Dispatcher {
             noted: Mutex::default(),
             wake: Notify::new(),
             fan_out: Notify::new(),
-            slots: Mutex::default(),
-            slots_max,
-            freed: Notify::new(),
+            slots: Slots::new(slots_max),
             stopped: AtomicBool::new(false),
             abort: CancellationToken::new(),
         }
@@ -108,71 +97,54 @@ impl Dispatcher {
 
     /// Resolves when no delivery is on its way.
     pub(crate) async fn idle(&self) {
-        loop {
-            let freed = self.freed.notified();
-            tokio::pin!(freed);
-            freed.as_mut().enable();
-            if self.slots.lock().taken == 0 {
-                return;
-            }
-            freed.await;
-        }
+        self.slots.idle().await;
     }
 
-    fn take(&self, lane: LaneKey, count: usize) {
-        let mut slots = self.slots.lock();
-        slots.taken += count;
-        *slots.by_lane.entry(lane).or_insert(0) += count;
-    }
-
-    fn give_back(&self, lane: LaneKey, count: usize) {
-        if count == 0 {
-            return;
-        }
-        let mut slots = self.slots.lock();
-        slots.taken -= count;
-        if let Some(held) = slots.by_lane.get_mut(&lane) {
-            *held -= count;
-            if *held == 0 {
-                slots.by_lane.remove(&lane);
-            }
-        }
-        let was_capped = slots.capped.remove(&lane);
-        drop(slots);
-        self.freed.notify_waiters();
-        if was_capped {
+    fn look_again(&self, again: Again) {
+        for lane in [again.own, again.waiting].into_iter().flatten() {
             self.note(lane, Timestamp(i64::MIN));
-        } else {
-            self.wake.notify_one();
         }
+        self.wake.notify_one();
     }
+}
 
-    /// Slots that the lane may take now. If there are none, the next one that it gives back has it noted again:
-    /// decided under one lock, so that a slot that comes free meanwhile is not missed.
-    fn free_or_capped(&self, lane: LaneKey, lane_max: usize) -> usize {
-        let mut slots = self.slots.lock();
-        let held = slots.by_lane.get(&lane).copied().unwrap_or(0);
-        let free = lane_max.saturating_sub(held).min(self.slots_max.saturating_sub(slots.taken));
-        if free == 0 {
-            slots.capped.insert(lane);
-        }
-        free
-    }
-
-    fn any_free(&self) -> bool {
-        self.slots.lock().taken < self.slots_max
-    }
+/// A lane with the slots that it was given.
+struct Taken {
+    lane: LaneKey,
+    endpoint: Arc<Endpoint>,
+    count: usize,
+    kind: Kind,
 }
 
 /// One slot, given back when dropped.
 pub(crate) struct Slot {
     engine: Arc<Engine>,
     lane: LaneKey,
+    ended: Ended,
+}
+
+impl Slot {
+    /// The delivery has taken long.
+    pub(crate) fn turned_slow(&mut self) {
+        self.ended.turned_slow = true;
+        let kind = std::mem::replace(&mut self.ended.kind, Kind::Slow);
+        if kind != Kind::Slow {
+            // What is slow makes room for what is not.
+            let dispatcher = &self.engine.dispatcher;
+            dispatcher.look_again(dispatcher.slots.turned_slow(self.lane, kind));
+        }
+    }
+
+    /// The receiver answered, whatever it said.
+    pub(crate) fn answered(&mut self) {
+        self.ended.answered = true;
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.engine.dispatcher.give_back(self.lane, 1);
+        let dispatcher = &self.engine.dispatcher;
+        dispatcher.look_again(dispatcher.slots.ended(self.lane, self.ended));
     }
 }
 
@@ -202,7 +174,9 @@ impl Engine {
                 lanes.note(lane, due_at);
             }
             let next_head = lanes.advance(now);
-            if lanes.ready_count() > 0 && self.dispatcher.any_free() && self.dispatch_round(&mut lanes).await
+            if lanes.ready_count() > 0
+                && self.dispatcher.slots.any_free()
+                && self.dispatch_round(&mut lanes).await
             {
                 continue;
             }
@@ -233,34 +207,38 @@ impl Engine {
     async fn dispatch_round(self: &Arc<Self>, lanes: &mut Lanes) -> bool {
         let mut requests = Vec::new();
         let mut endpoints = Vec::new();
-        let share = (self.dispatcher.slots_max / lanes.ready_count().clamp(1, LANES_PER_LEASE)).max(1);
-        while requests.len() < LANES_PER_LEASE && self.dispatcher.any_free() {
+        let share = (self.dispatcher.slots.max() / lanes.ready_count().clamp(1, LANES_PER_LEASE)).max(1);
+        while requests.len() < LANES_PER_LEASE {
             let Some(lane) = lanes.next_ready() else { break };
             let Some(endpoint) = self.endpoint_at(lane).await else { continue };
-            let free = self.dispatcher.free_or_capped(lane, endpoint.concurrency);
-            let free = free.min(share).min(limits::CONSUME_MAX);
-            if free == 0 {
-                continue;
+            let wanted = share.min(limits::CONSUME_MAX);
+            match self.dispatcher.slots.take(lane, endpoint.concurrency, wanted) {
+                Admission::Slots { count, kind } => {
+                    requests.push(push_request(&endpoint, count, &self.settings.node));
+                    endpoints.push(Taken { lane, endpoint, count, kind });
+                }
+                Admission::Waits => {}
+                Admission::Full => {
+                    lanes.make_ready(lane);
+                    break;
+                }
             }
-            self.dispatcher.take(lane, free);
-            requests.push(push_request(&endpoint, free, &self.settings.node));
-            endpoints.push((lane, endpoint, free));
         }
         if requests.is_empty() {
             return false;
         }
         match self.store.lease(requests).await {
             Ok(grants) => {
-                for ((lane, endpoint, taken), grant) in endpoints.into_iter().zip(grants) {
-                    self.deliver_all(lanes, lane, &endpoint, taken, grant);
+                for (taken, grant) in endpoints.into_iter().zip(grants) {
+                    self.deliver_all(lanes, &taken, grant);
                 }
                 true
             }
             Err(error) => {
                 tracing::warn!(event = "lease_failed", error = %error);
                 let again_at = self.clock.now().after(STORE_PAUSE);
-                for (lane, _, taken) in endpoints {
-                    self.dispatcher.give_back(lane, taken);
+                for Taken { lane, count, kind, .. } in endpoints {
+                    self.dispatcher.look_again(self.dispatcher.slots.give_back(lane, count, kind));
                     lanes.note(lane, again_at);
                 }
                 false
@@ -268,17 +246,14 @@ impl Engine {
         }
     }
 
-    fn deliver_all(
-        self: &Arc<Self>,
-        lanes: &mut Lanes,
-        lane: LaneKey,
-        endpoint: &Arc<Endpoint>,
-        taken: usize,
-        grant: LeaseGrant,
-    ) {
+    fn deliver_all(self: &Arc<Self>, lanes: &mut Lanes, taken: &Taken, grant: LeaseGrant) {
+        let Taken { lane, ref endpoint, count, kind } = *taken;
         self.observe_changes(Some(lane.0), &grant.settled);
         let leased = grant.jobs.len();
-        self.dispatcher.give_back(lane, taken.saturating_sub(leased));
+        if leased < count {
+            let unused = count.saturating_sub(leased);
+            self.dispatcher.look_again(self.dispatcher.slots.give_back(lane, unused, kind));
+        }
         if let Some(next_due) = grant.next_due {
             if next_due <= self.clock.now() && leased > 0 {
                 lanes.make_ready(lane);
@@ -286,10 +261,12 @@ impl Engine {
                 lanes.note(lane, next_due);
             }
         }
+        let concurrency = endpoint.concurrency;
+        let ended = Ended { kind, turned_slow: false, answered: false, concurrency };
         for job in grant.jobs {
             self.observe_lease(&job);
-            let slot = Slot { engine: Arc::clone(self), lane };
             let (engine, endpoint) = (Arc::clone(self), Arc::clone(endpoint));
+            let slot = Slot { engine: Arc::clone(self), lane, ended };
             self.tasks.spawn(async move { engine.deliver(&endpoint, job, slot).await });
         }
     }

@@ -33,6 +33,8 @@ pub struct EngineParts {
     pub secrets: Arc<dyn Secrets>,
     /// Judges endpoints' URLs.
     pub url_judge: Arc<dyn UrlJudge>,
+    /// The metrics, so that the store could be given its part of them.
+    pub metrics: Metrics,
     /// Numbers.
     pub settings: Settings,
 }
@@ -74,6 +76,8 @@ pub struct Engine {
     pub(crate) url_judge: Arc<dyn UrlJudge>,
     pub(crate) settings: Settings,
     pub(crate) directory: ArcSwap<Directory>,
+    /// Held while the directory and the rows behind it change, so that both change in one order.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) metrics: Metrics,
     pub(crate) waiters: Waiters,
     pub(crate) dispatcher: Dispatcher,
@@ -104,7 +108,8 @@ impl Engine {
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
             settings: parts.settings,
             directory: ArcSwap::default(),
-            metrics: Metrics::new(),
+            changing: tokio::sync::Mutex::default(),
+            metrics: parts.metrics,
             waiters: Waiters::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -71,6 +71,10 @@ impl Engine {
                     for head in &step.heads {
                         self.wake_lane(head.tenant, head.lane, head.due_at);
                     }
+                    #[cfg(feature = "faults")]
+                    if step.more {
+                        posthaste_store::faults::reached(posthaste_store::faults::Point::MidFanOut);
+                    }
                     step.more
                 }
                 Err(error) => {

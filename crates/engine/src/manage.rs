@@ -1,6 +1,6 @@
 //! Managing tenants, destinations, sources and API keys at run time. Rows G2, G6, E5.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use aws_lc_rs::{digest, rand};
 use base64::Engine as _;
@@ -10,11 +10,11 @@ use posthaste_store::{
 };
 
 use crate::{
-    Directory, Engine, EngineError,
+    Engine, EngineError,
     config::{
         ConfigError, EndpointSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
     },
-    directory::{Destination, Entry, Scope},
+    directory::Scope,
 };
 
 /// Stands for a value that is not shown.
@@ -29,19 +29,6 @@ pub struct PutOutcome {
     pub new_secret: Option<String>,
 }
 
-/// The destinations and sources that a file defines for one tenant.
-#[derive(Clone, Debug, Default)]
-pub struct FileDestinations {
-    /// The tenant's name.
-    pub tenant: String,
-    /// Its endpoints.
-    pub endpoints: Vec<EndpointSpec>,
-    /// Its queues.
-    pub queues: Vec<QueueSpec>,
-    /// Its sources.
-    pub sources: Vec<SourceSpec>,
-}
-
 /// SHA-256 of an API key: what the store knows of it.
 pub fn hash_api_key(key: &str) -> [u8; 32] {
     let digest = digest::digest(&digest::SHA256, key.as_bytes());
@@ -53,10 +40,22 @@ impl Engine {
     pub async fn put_endpoint(
         &self,
         tenant: TenantId,
-        mut spec: EndpointSpec,
+        spec: EndpointSpec,
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        let (new, new_secret) = self.new_endpoint(tenant, spec, managed_by, must_be_new)?;
+        Ok(PutOutcome { row: self.put(new).await?, new_secret })
+    }
+
+    /// What [`Engine::put_endpoint`] writes, and a secret that was made for it.
+    pub(crate) fn new_endpoint(
+        &self,
+        tenant: TenantId,
+        mut spec: EndpointSpec,
+        managed_by: ManagedBy,
+        must_be_new: bool,
+    ) -> Result<(NewDestination, Option<String>), EngineError> {
         self.refuse_if_managed_by_file(tenant, &spec.id, managed_by)?;
         self.url_judge
             .check(&spec.url)
@@ -87,8 +86,7 @@ impl Engine {
         let (id, owner, enabled) = (spec.id.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
         let kind = DestinationKind::Endpoint;
         let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
-        let row = self.put(tenant, new).await?;
-        Ok(PutOutcome { row, new_secret })
+        Ok((new.of(tenant)?, new_secret))
     }
 
     /// Makes or changes a queue.
@@ -99,23 +97,46 @@ impl Engine {
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        let new = self.new_queue(tenant, &spec, managed_by, must_be_new)?;
+        Ok(PutOutcome { row: self.put(new).await?, new_secret: None })
+    }
+
+    /// What [`Engine::put_queue`] writes.
+    pub(crate) fn new_queue(
+        &self,
+        tenant: TenantId,
+        spec: &QueueSpec,
+        managed_by: ManagedBy,
+        must_be_new: bool,
+    ) -> Result<NewDestination, EngineError> {
         self.refuse_if_managed_by_file(tenant, &spec.name, managed_by)?;
-        compile_queue(tenant, posthaste_core::LaneId(0), &spec)?;
-        let config = serialised(&spec)?;
+        compile_queue(tenant, posthaste_core::LaneId(0), spec)?;
+        let config = serialised(spec)?;
         let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
         let kind = DestinationKind::Queue;
-        let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
-        Ok(PutOutcome { row: self.put(tenant, new).await?, new_secret: None })
+        NewFields { kind, id, config, owner, enabled, managed_by, must_be_new }.of(tenant)
     }
 
     /// Makes or changes a source.
     pub async fn put_source(
         &self,
         tenant: TenantId,
-        mut spec: SourceSpec,
+        spec: SourceSpec,
         managed_by: ManagedBy,
         must_be_new: bool,
     ) -> Result<PutOutcome, EngineError> {
+        let new = self.new_source(tenant, spec, managed_by, must_be_new)?;
+        Ok(PutOutcome { row: self.put(new).await?, new_secret: None })
+    }
+
+    /// What [`Engine::put_source`] writes.
+    pub(crate) fn new_source(
+        &self,
+        tenant: TenantId,
+        mut spec: SourceSpec,
+        managed_by: ManagedBy,
+        must_be_new: bool,
+    ) -> Result<NewDestination, EngineError> {
         self.refuse_if_managed_by_file(tenant, &spec.name, managed_by)?;
         if spec.secrets.is_empty() && managed_by == ManagedBy::Api && spec.scheme != "none" {
             spec.secrets = self.kept_secrets(tenant, &spec.name, DestinationKind::Source);
@@ -127,8 +148,7 @@ impl Engine {
         let config = serialised(&spec)?;
         let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
         let kind = DestinationKind::Source;
-        let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
-        Ok(PutOutcome { row: self.put(tenant, new).await?, new_secret: None })
+        NewFields { kind, id, config, owner, enabled, managed_by, must_be_new }.of(tenant)
     }
 
     /// Deletes a destination or source. Jobs that it was still owed are dead-lettered as `endpoint_gone`.
@@ -232,116 +252,15 @@ impl Engine {
         if configured == Configured::Missing { Err(EngineError::not_found("key", &id)) } else { Ok(()) }
     }
 
-    /// Brings the store in line with a configuration file: makes and changes what it defines, disables what it
-    /// defined once and no longer does.
-    pub async fn sync_file_destinations(&self, files: Vec<FileDestinations>) -> Result<(), EngineError> {
-        let mut defined = Vec::new();
-        for file in files {
-            let tenant = self.ensure_tenant(&file.tenant).await?;
-            for spec in file.queues {
-                defined.push((tenant, spec.name.clone()));
-                self.put_queue(tenant, spec, ManagedBy::File, false).await?;
-            }
-            for spec in file.endpoints {
-                defined.push((tenant, spec.id.clone()));
-                self.put_endpoint(tenant, spec, ManagedBy::File, false).await?;
-            }
-            for spec in file.sources {
-                defined.push((tenant, spec.name.clone()));
-                self.put_source(tenant, spec, ManagedBy::File, false).await?;
-            }
-        }
-        let directory = self.directory.load_full();
-        for entry in directory.entries() {
-            let row = &entry.row;
-            let still = defined.iter().any(|(tenant, id)| *tenant == row.tenant && id == row.id.as_str());
-            if row.managed_by == ManagedBy::File && row.enabled && !still {
-                let change = Configure::PutDestination(NewDestination {
-                    tenant: row.tenant,
-                    id: row.id.clone(),
-                    kind: row.kind,
-                    config: row.config.clone(),
-                    managed_by: ManagedBy::File,
-                    enabled: false,
-                    owner: row.owner.clone(),
-                    must_be_new: false,
-                });
-                self.configure(change).await?;
-            }
-        }
-        self.reload_directory().await
-    }
-
-    /// Reads the directory anew from the store.
-    pub async fn reload_directory(&self) -> Result<(), EngineError> {
-        let (tenants, rows, keys) =
-            (self.store.tenants().await?, self.store.destinations().await?, self.store.api_keys().await?);
-        let entries: Vec<Entry> = rows
-            .into_iter()
-            .map(|row| Entry { destination: self.understand(&row), row: Arc::new(row) })
-            .collect();
-        let directory = Directory::new(tenants, entries, keys);
-        let lanes: Vec<_> = directory.entries().map(|entry| (entry.row.tenant, entry.row.lane)).collect();
-        self.directory.store(Arc::new(directory));
-        // A lane may have been enabled, or got more slots.
-        for lane in lanes {
-            self.dispatcher.note(lane, Timestamp(i64::MIN));
-        }
-        Ok(())
-    }
-
-    fn understand(&self, row: &DestinationRow) -> Destination {
-        let understood = match row.kind {
-            DestinationKind::Endpoint => self.understand_endpoint(row),
-            DestinationKind::Queue => parsed::<QueueSpec>(row).and_then(|spec| {
-                let mut queue = compile_queue(row.tenant, row.lane, &spec).map_err(EngineError::from)?;
-                queue.enabled = row.enabled;
-                Ok(Destination::Queue(Arc::new(queue)))
-            }),
-            DestinationKind::Source => self.understand_source(row),
-        };
-        understood.unwrap_or_else(|error| {
-            tracing::error!(event = "destination_broken", destination = row.id.as_str(), error = %error);
-            Destination::Broken { kind: row.kind, problem: error.to_string().into() }
-        })
-    }
-
-    fn understand_endpoint(&self, row: &DestinationRow) -> Result<Destination, EngineError> {
-        let spec: EndpointSpec = parsed(row)?;
-        let secrets = self.open_all(&spec.secrets)?;
-        let spec = self.with_headers(&spec)?;
-        let mut endpoint = compile_endpoint(row.tenant, row.lane, &spec, &secrets)?;
-        endpoint.enabled = row.enabled;
-        Ok(Destination::Endpoint(Arc::new(endpoint)))
-    }
-
-    fn understand_source(&self, row: &DestinationRow) -> Result<Destination, EngineError> {
-        let spec: SourceSpec = parsed(row)?;
-        let secrets = self.open_all(&spec.secrets)?;
-        let mut source = compile_source(row.tenant, &spec, &secrets)?;
-        source.enabled = row.enabled;
-        Ok(Destination::Source(Arc::new(source)))
-    }
-
-    async fn put(&self, tenant: TenantId, new: NewFields) -> Result<DestinationRow, EngineError> {
-        let id = DestinationId::new(&new.id).map_err(|error| EngineError::Name { field: "id", error })?;
-        let change = Configure::PutDestination(NewDestination {
-            tenant,
-            id,
-            kind: new.kind,
-            config: new.config,
-            managed_by: new.managed_by,
-            enabled: new.enabled,
-            owner: new.owner.map(Into::into),
-            must_be_new: new.must_be_new,
-        });
-        let configured = self.configure(change).await?;
-        match configured {
+    async fn put(&self, new: NewDestination) -> Result<DestinationRow, EngineError> {
+        let (tenant, id) = (new.tenant, new.id.to_string());
+        let _changing = self.changing.lock().await;
+        match self.configure(Configure::PutDestination(new)).await? {
             Configured::Destination(row) => {
-                self.reload_directory().await?;
+                self.take_in(&row);
                 Ok(*row)
             }
-            Configured::Taken(by) => Err(EngineError::Taken { id: new.id, by }),
+            Configured::Taken(by) => Err(EngineError::Taken { id, by }),
             Configured::Tenant(_) | Configured::ApiKey(_) | Configured::Deleted | Configured::Missing => {
                 Err(EngineError::not_found("tenant", &tenant.0))
             }
@@ -362,7 +281,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn configure(&self, change: Configure) -> Result<Configured, EngineError> {
+    pub(crate) async fn configure(&self, change: Configure) -> Result<Configured, EngineError> {
         let mut configured = self.store.configure(vec![change]).await?;
         configured.pop().ok_or_else(|| {
             EngineError::Store(posthaste_store::StoreError::unavailable("an answer is missing"))
@@ -399,7 +318,7 @@ impl Engine {
     }
 
     /// The endpoint with its headers' values as they are sent: they are kept as secrets are.
-    fn with_headers(&self, spec: &EndpointSpec) -> Result<EndpointSpec, EngineError> {
+    pub(crate) fn with_headers(&self, spec: &EndpointSpec) -> Result<EndpointSpec, EngineError> {
         let mut opened = spec.clone();
         for (name, value) in &mut opened.headers {
             *value = self.secrets.open(value).map_err(|problem| {
@@ -413,7 +332,7 @@ impl Engine {
         Ok(opened)
     }
 
-    fn open_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
+    pub(crate) fn open_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
         let open = |(index, stored): (usize, &String)| {
             self.secrets.open(stored).map_err(|problem| {
                 let remedy = "give env:NAME, file:PATH, or over the API the secret itself";
@@ -455,6 +374,22 @@ fn refuse_references<'a>(
     Ok(())
 }
 
+impl NewFields {
+    fn of(self, tenant: TenantId) -> Result<NewDestination, EngineError> {
+        let id = DestinationId::new(&self.id).map_err(|error| EngineError::Name { field: "id", error })?;
+        Ok(NewDestination {
+            tenant,
+            id,
+            kind: self.kind,
+            config: self.config,
+            managed_by: self.managed_by,
+            enabled: self.enabled,
+            owner: self.owner.map(Into::into),
+            must_be_new: self.must_be_new,
+        })
+    }
+}
+
 struct NewFields {
     kind: DestinationKind,
     id: String,
@@ -471,7 +406,7 @@ fn serialised(spec: &impl serde::Serialize) -> Result<Box<str>, EngineError> {
         .map_err(|error| EngineError::invalid("configuration", error.to_string()))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(row: &DestinationRow) -> Result<T, EngineError> {
+pub(crate) fn parsed<T: serde::de::DeserializeOwned>(row: &DestinationRow) -> Result<T, EngineError> {
     serde_json::from_str(&row.config)
         .map_err(|error| EngineError::invalid("configuration", error.to_string()))
 }

@@ -19,22 +19,29 @@ const LAG_BUCKETS: [f64; 12] =
 /// Seconds, for the acceptance of a request.
 const ACCEPT_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0];
 
+/// Seconds, for a commit.
+const COMMIT_BUCKETS: [f64; 12] =
+    [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0];
+
+/// Rows in a commit.
+const ROW_BUCKETS: [f64; 10] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1_024.0, 4_096.0, 16_384.0];
+
 macro_rules! labels {
-    ($($(#[$meta:meta])* $name:ident { $($field:ident),+ })+) => { $(
+    ($($(#[$meta:meta])* $name:ident { $($field:ident: $kind:ty),+ })+) => { $(
         $(#[$meta])*
         #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-        struct $name { $($field: String),+ }
+        struct $name { $($field: $kind),+ }
     )+ };
 }
 
 labels! {
-    ClaimLabels { source, path }
-    AttemptLabels { outcome, class }
-    StateLabels { state }
-    CauseLabels { cause }
-    WhereLabels { r#where }
-    RejectionLabels { source, reason }
-    OldestLabels { destination_kind, outcome }
+    ClaimLabels { source: String, path: &'static str }
+    AttemptLabels { outcome: &'static str, class: &'static str }
+    StateLabels { state: &'static str }
+    CauseLabels { cause: &'static str }
+    WhereLabels { r#where: &'static str }
+    RejectionLabels { source: String, reason: &'static str }
+    OldestLabels { destination_kind: &'static str, outcome: &'static str }
 }
 
 /// Every metric. Handles are cheap; counting is one atomic.
@@ -56,6 +63,22 @@ pub struct Metrics {
     unrouted: Counter,
     stale_reports: Counter,
     oldest_due: Family<OldestLabels, Gauge<f64, AtomicU64>>,
+    commits: CommitMetrics,
+}
+
+/// What a store that groups its commits reports. A cheap handle.
+#[derive(Clone, Debug)]
+pub struct CommitMetrics {
+    seconds: Histogram,
+    rows: Histogram,
+}
+
+impl CommitMetrics {
+    /// One commit took so long, its sync included, and made so many rows durable.
+    pub fn observe(&self, took: Duration, rows: u64) {
+        self.seconds.observe(took.as_secs_f64());
+        self.rows.observe(f64::from(u32::try_from(rows).unwrap_or(u32::MAX)));
+    }
 }
 
 impl Default for Metrics {
@@ -84,6 +107,10 @@ impl Metrics {
             unrouted: Counter::default(),
             stale_reports: Counter::default(),
             oldest_due: Family::default(),
+            commits: CommitMetrics {
+                seconds: Histogram::new(COMMIT_BUCKETS),
+                rows: Histogram::new(ROW_BUCKETS),
+            },
         };
         metrics.register();
         metrics
@@ -126,10 +153,21 @@ impl Metrics {
         registry.register("unrouted", "Messages that matched no destination", self.unrouted.clone());
         registry.register("stale_reports", "Reports that a fence refused", self.stale_reports.clone());
         registry.register(
+            "store_commit_seconds",
+            "What a commit of the store took, its sync included",
+            self.commits.seconds.clone(),
+        );
+        registry.register("store_batch_rows", "Rows that one commit made durable", self.commits.rows.clone());
+        registry.register(
             "oldest_due_job_age_seconds",
             "How long the oldest due job of a kind has been waiting",
             self.oldest_due.clone(),
         );
+    }
+
+    /// Where the store reports its commits.
+    pub fn commits(&self) -> CommitMetrics {
+        self.commits.clone()
     }
 
     /// The text that a scrape gets, in the OpenMetrics format.
@@ -140,30 +178,30 @@ impl Metrics {
     }
 
     pub(crate) fn claim(&self, source: &str, path: Path) {
-        let labels = ClaimLabels { source: source.to_owned(), path: path.as_str().to_owned() };
+        let labels = ClaimLabels { source: source.to_owned(), path: path.as_str() };
         self.claims.get_or_create(&labels).inc();
     }
 
     pub(crate) fn attempt(&self, outcome: AttemptOutcome, class: Option<Class>) {
-        let class = class.map_or("none", Class::as_str).to_owned();
-        self.attempts.get_or_create(&AttemptLabels { outcome: outcome.as_str().to_owned(), class }).inc();
+        let class = class.map_or("none", Class::as_str);
+        self.attempts.get_or_create(&AttemptLabels { outcome: outcome.as_str(), class }).inc();
     }
 
     pub(crate) fn finished(&self, state: StateName, age: DurationMs) {
-        self.finished.get_or_create(&StateLabels { state: state.as_str().to_owned() }).inc();
+        self.finished.get_or_create(&StateLabels { state: state.as_str() }).inc();
         self.completion_age.observe(seconds(age));
     }
 
     pub(crate) fn dead_lettered(&self, cause: Cause) {
-        self.dead_lettered.get_or_create(&CauseLabels { cause: cause.as_str().to_owned() }).inc();
+        self.dead_lettered.get_or_create(&CauseLabels { cause: cause.as_str() }).inc();
     }
 
-    pub(crate) fn duplicate(&self, r#where: &str) {
-        self.duplicates.get_or_create(&WhereLabels { r#where: r#where.to_owned() }).inc();
+    pub(crate) fn duplicate(&self, r#where: &'static str) {
+        self.duplicates.get_or_create(&WhereLabels { r#where }).inc();
     }
 
-    pub(crate) fn signature_rejection(&self, source: &str, reason: &str) {
-        let labels = RejectionLabels { source: source.to_owned(), reason: reason.to_owned() };
+    pub(crate) fn signature_rejection(&self, source: &str, reason: &'static str) {
+        let labels = RejectionLabels { source: source.to_owned(), reason };
         self.rejections.get_or_create(&labels).inc();
     }
 
@@ -192,7 +230,7 @@ impl Metrics {
             let of_state = counts.iter().filter(|count| count.state == *state);
             let jobs = of_state.fold(0_u64, |sum, count| sum.saturating_add(count.jobs));
             let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
-            self.jobs.get_or_create(&StateLabels { state: state.as_str().to_owned() }).set(jobs);
+            self.jobs.get_or_create(&StateLabels { state: state.as_str() }).set(jobs);
             if *state == StateName::Leased {
                 self.active_leases.set(jobs);
             }
@@ -208,7 +246,7 @@ impl Metrics {
                 )
             });
             let oldest = of_kind.map(|head| now.since(head.due_at)).max().unwrap_or(DurationMs::ZERO);
-            let labels = OldestLabels { destination_kind: kind.to_owned(), outcome: "none".to_owned() };
+            let labels = OldestLabels { destination_kind: kind, outcome: "none" };
             self.oldest_due.get_or_create(&labels).set(seconds(oldest));
         }
     }

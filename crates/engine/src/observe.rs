@@ -1,12 +1,14 @@
 //! What every step leaves behind in logs and metrics, and whom it wakes. Row F5.
 
+use std::{fmt, sync::Arc};
+
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, Nature, Refusal, State, StateName,
-    TenantId,
+    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, LaneId, MessageKey, Nature, Refusal,
+    State, StateName, TenantId,
 };
 use posthaste_store::{Applied, AppliedOutcome, Change, JobCommand, LeasedJob, StoreError};
 
-use crate::Engine;
+use crate::{Directory, Engine};
 
 impl Engine {
     /// Applies commands, wakes lanes, counts and logs.
@@ -45,12 +47,13 @@ impl Engine {
             self.wake_lane(tenant, job.lane, due_at);
         }
         let event_id = self.event_id(tenant, change);
+        let event_id = &event_id;
         if let Some(ended) = &change.ended {
             self.metrics.attempt(ended.report.outcome, ended.report.class);
-            log_attempt(&event_id, ended);
+            log_attempt(event_id, ended);
         }
         if change.nature == Nature::Late {
-            tracing::info!(event = "late_report", event_key = event_id, state = job.state.name().as_str());
+            tracing::info!(event = "late_report", event_key = %event_id, state = job.state.name().as_str());
         }
         if job.state.name() == change.from && change.nature != Nature::Late {
             return;
@@ -61,7 +64,7 @@ impl Engine {
                 let attempt = job.attempt.map_or(0, Attempt::get);
                 tracing::info!(
                     event = "done",
-                    event_key = event_id,
+                    event_key = %event_id,
                     attempts = attempt,
                     outcome = "committed",
                     evidence = evidence.as_str(),
@@ -72,19 +75,19 @@ impl Engine {
                 self.metrics.dead_lettered(*cause);
                 tracing::warn!(
                     event = "dead_letter",
-                    event_key = event_id,
+                    event_key = %event_id,
                     attempts = job.attempt.map_or(0, Attempt::get),
                     cause = cause.as_str(),
                 );
             }
             State::Cancelled { at } => {
                 self.metrics.finished(StateName::Cancelled, at.since(change.accepted_at));
-                tracing::info!(event = "cancel", event_key = event_id, outcome = "cancelled");
+                tracing::info!(event = "cancel", event_key = %event_id, outcome = "cancelled");
             }
             State::Retryable { due_at, .. } => {
                 tracing::info!(
                     event = "retry",
-                    event_key = event_id,
+                    event_key = %event_id,
                     attempts = job.attempt.map_or(0, Attempt::get),
                     next_in_ms = due_at.since(self.clock.now()).0,
                 );
@@ -121,26 +124,36 @@ impl Engine {
         }
     }
 
-    pub(crate) fn destination_of(
-        &self,
-        tenant: TenantId,
-        lane: posthaste_core::LaneId,
-    ) -> Option<DestinationId> {
+    pub(crate) fn destination_of(&self, tenant: TenantId, lane: LaneId) -> Option<DestinationId> {
         self.directory.load().at(tenant, lane).map(|entry| entry.row.id.clone())
     }
 
-    fn event_id(&self, tenant: TenantId, change: &Change) -> String {
-        let destination = self.destination_of(tenant, change.job.lane);
-        format!("{}:{}", change.key, destination.as_ref().map_or("?", DestinationId::as_str))
+    fn event_id<'c>(&self, tenant: TenantId, change: &'c Change) -> EventId<'c> {
+        EventId { key: &change.key, directory: self.directory.load_full(), tenant, lane: change.job.lane }
     }
 }
 
-fn log_attempt(event_id: &str, ended: &AttemptEnd) {
+/// Spelled only if somebody logs it.
+struct EventId<'c> {
+    key: &'c MessageKey,
+    directory: Arc<Directory>,
+    tenant: TenantId,
+    lane: LaneId,
+}
+
+impl fmt::Display for EventId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entry = self.directory.at(self.tenant, self.lane);
+        write!(f, "{}:{}", self.key, entry.map_or("?", |entry| entry.row.id.as_str()))
+    }
+}
+
+fn log_attempt(event_id: &EventId<'_>, ended: &AttemptEnd) {
     let class = ended.report.class.map_or("", posthaste_core::Class::as_str);
     match ended.report.outcome {
         AttemptOutcome::Failed | AttemptOutcome::LeaseLost => tracing::info!(
             event = if ended.report.outcome == AttemptOutcome::Failed { "failed" } else { "lease_lost" },
-            event_key = event_id,
+            event_key = %event_id,
             path = ended.path.as_str(),
             attempts = ended.attempt.get(),
             outcome = ended.report.outcome.as_str(),
@@ -154,7 +167,7 @@ fn log_attempt(event_id: &str, ended: &AttemptEnd) {
         | AttemptOutcome::Cancelled
         | AttemptOutcome::Released => tracing::debug!(
             event = "attempt_ended",
-            event_key = event_id,
+            event_key = %event_id,
             path = ended.path.as_str(),
             attempts = ended.attempt.get(),
             outcome = ended.report.outcome.as_str(),

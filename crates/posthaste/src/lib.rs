@@ -1,5 +1,6 @@
 //! posthaste: durable webhooks and delayed jobs in one binary.
 
+mod bench;
 pub mod cli;
 pub mod config;
 mod demo;

@@ -5,7 +5,10 @@
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,11 +18,11 @@ use posthaste_adapters::{
     guard::Guard,
     sender::{GuardedSender, Protocols, SenderConfig, Trust},
 };
-use posthaste_core::{DurationMs, Timestamp};
-use posthaste_engine::{Engine, EngineParts, FileDestinations, Settings, ports};
+use posthaste_core::DurationMs;
+use posthaste_engine::{CommitMetrics, Engine, EngineParts, FileDestinations, Metrics, Settings};
 use posthaste_store::{
-    BoxFuture, Reads, Store,
-    sqlite::{SqliteOptions, SqliteStore},
+    Reads, Store,
+    sqlite::{CommitWatch, SqliteOptions, SqliteStore},
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
@@ -69,8 +72,11 @@ impl std::fmt::Debug for Running {
 /// Errors: a sentence for the operator, with its causes; nothing runs then. Cancel: dropping it may leave the store
 /// with what the configuration declares.
 pub async fn start(config: &Config) -> anyhow::Result<Running> {
-    let clock: Arc<dyn ports::Clock> = Arc::new(SteadyClock(SystemClock::start()));
-    let store = open_store(config, Arc::clone(&clock)).await?;
+    #[cfg(feature = "faults")]
+    posthaste_store::faults::check().map_err(anyhow::Error::msg)?;
+    let clock = SystemClock::start();
+    let metrics = Metrics::new();
+    let store = open_store(config, clock.clone(), metrics.commits()).await?;
     let secrets = SealedSecrets::new(&master_key(config, &store).await?);
     let listener = bind(config.listen).await?;
     let intake_listener = match config.intake_listen {
@@ -82,10 +88,11 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
     let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
     let engine = Engine::start(EngineParts {
         store: shared,
-        clock,
+        clock: Arc::new(clock),
         sender: Arc::new(sender),
         secrets: Arc::new(secrets),
         url_judge: Arc::new(GuardJudge(guard)),
+        metrics,
         settings: settings(config),
     })
     .await?;
@@ -182,8 +189,13 @@ fn url_of(address: SocketAddr) -> String {
     format!("http://{reachable}")
 }
 
-async fn open_store(config: &Config, clock: Arc<dyn ports::Clock>) -> anyhow::Result<Arc<SqliteStore>> {
-    let options = SqliteOptions::new(&config.store, clock);
+async fn open_store(
+    config: &Config,
+    clock: SystemClock,
+    commits: CommitMetrics,
+) -> anyhow::Result<Arc<SqliteStore>> {
+    let mut options = SqliteOptions::new(&config.store, Arc::new(clock.clone()));
+    options.watch = Some(Arc::new(CommitTimes { clock, commits, begun_us: AtomicU64::new(0) }));
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await?;
     Ok(Arc::new(opened?))
 }
@@ -215,7 +227,7 @@ fn sender_config() -> SenderConfig {
         trust: Trust::System { extra: Vec::new() },
         protocols: Protocols::Http1AndHttp2,
         idle_timeout: Duration::from_secs(30),
-        idle_connections_per_host_max: 32,
+        idle_connections_per_host_max: 512,
         connections_kept_max: 4_096,
         connection_age_max: Duration::from_mins(5),
     }
@@ -270,18 +282,26 @@ async fn first_key(engine: &Engine, config: &Config) -> anyhow::Result<Option<Se
     Ok(Some(key.into()))
 }
 
-/// The steady clock of `adapters`, as the store and the engine take it.
-struct SteadyClock(SystemClock);
+/// Times the store's commits. One thread commits, so one instant is enough.
+struct CommitTimes {
+    clock: SystemClock,
+    commits: CommitMetrics,
+    begun_us: AtomicU64,
+}
 
-impl posthaste_store::Clock for SteadyClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.now_ms())
+impl CommitTimes {
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 
-impl ports::Clock for SteadyClock {
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        let wait = Duration::from_millis(at.since(Timestamp(self.0.now_ms())).0);
-        Box::pin(tokio::time::sleep(wait))
+impl CommitWatch for CommitTimes {
+    fn begun(&self) {
+        self.begun_us.store(self.now_us(), Ordering::Relaxed);
+    }
+
+    fn committed(&self, rows: u64) {
+        let took = self.now_us().saturating_sub(self.begun_us.load(Ordering::Relaxed));
+        self.commits.observe(Duration::from_micros(took), rows);
     }
 }

@@ -7,6 +7,8 @@ mod accepting;
 mod configure;
 mod custody;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod job;
 pub mod memory;
 mod message;

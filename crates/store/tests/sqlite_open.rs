@@ -58,7 +58,7 @@ async fn r_a4_the_writer_syncs_in_full() {
         journal_mode = wal
         synchronous = 2
         wal_autocheckpoint = 0
-        journal_size_limit = 67108864
+        journal_size_limit = 134217728
         page_size = 4096
         cache_size = -16384
         temp_store = 2

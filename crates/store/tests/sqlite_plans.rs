@@ -81,5 +81,8 @@ fn a_jobs_state_is_written_by_four_statements_alone() {
     };
     let names: Vec<_> =
         statements::all().into_iter().filter(|(_, sql)| writes_state(sql)).map(|(name, _)| name).collect();
-    assert_eq!(vec!["jobs_done_insert", "jobs_insert", "jobs_write", "jobs_write_attempt"], names);
+    assert_eq!(
+        vec!["jobs_done_insert", "jobs_insert", "jobs_insert_new", "jobs_write", "jobs_write_attempt"],
+        names
+    );
 }

@@ -54,18 +54,6 @@ const TABLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("jobs", JOB),
     ("jobs_done", DONE),
-    (
-        "leases",
-        &[
-            ("tenant", "1"),
-            ("job", "zeroblob(16)"),
-            ("worker", "'w'"),
-            ("due_at", "0"),
-            ("leased_at", "0"),
-            ("expires_at", "1"),
-            ("deadline_at", "1"),
-        ],
-    ),
     ("attempts", ATTEMPT),
     ("custody", &[("tenant", "1"), ("message", "zeroblob(16)"), ("at", "0"), ("stage", "'paused'")]),
     ("job_counts", &[("tenant", "1"), ("state", "'leased'"), ("jobs", "0")]),
@@ -133,6 +121,20 @@ const ATTEMPT: &[(&str, &str)] = &[
     ("policy", "'p'"),
 ];
 
+/// The cells of a lease, and one more that replaces its like.
+const fn leased(cell: (&'static str, &'static str)) -> [(&'static str, &'static str); 8] {
+    [
+        ("state", "'leased'"),
+        ("due_at", "NULL"),
+        ("worker", "'w'"),
+        ("lease_due_at", "0"),
+        ("leased_at", "0"),
+        ("expires_at", "1"),
+        ("deadline_at", "1"),
+        cell,
+    ]
+}
+
 /// Table, and the cells that make a good row bad.
 const BAD: &[(&str, &[(&str, &str)])] = &[
     ("meta", &[("singleton", "2")]),
@@ -179,7 +181,16 @@ const BAD: &[(&str, &[(&str, &str)])] = &[
     ("jobs", &[("due_at", "NULL")]),
     ("jobs", &[("state", "'retryable'")]),
     ("jobs", &[("next_step", "'attempt'")]),
-    ("jobs", &[("state", "'leased'"), ("due_at", "NULL"), ("attempt", "0")]),
+    ("jobs", &[("worker", "'w'")]),
+    ("jobs", &[("lease_started_at", "1")]),
+    ("jobs", &leased(("attempt", "0"))),
+    ("jobs", &leased(("due_at", "0"))),
+    ("jobs", &leased(("worker", "NULL"))),
+    ("jobs", &leased(("lease_due_at", "NULL"))),
+    ("jobs", &leased(("leased_at", "NULL"))),
+    ("jobs", &leased(("expires_at", "NULL"))),
+    ("jobs", &leased(("deadline_at", "NULL"))),
+    ("jobs", &leased(("expires_at", "2"))),
     ("jobs_done", &[("id", "zeroblob(17)")]),
     ("jobs_done", &[("kind", "'pushed'")]),
     ("jobs_done", &[("state", "'scheduled'")]),
@@ -202,8 +213,6 @@ const BAD: &[(&str, &[(&str, &str)])] = &[
     ("jobs_done", &[("state", "'dead_lettered'")]),
     ("jobs_done", &[("evidence", "'worker'")]),
     ("jobs_done", &[("state", "'committed'")]),
-    ("leases", &[("job", "zeroblob(15)")]),
-    ("leases", &[("expires_at", "2")]),
     ("attempts", &[("job", "zeroblob(15)")]),
     ("attempts", &[("attempt", "0")]),
     ("attempts", &[("kind", "'pushed'")]),

@@ -1,6 +1,7 @@
-//! For tests alone: conformance suites, models, a clock by hand, scripted counterparts.
+//! For tests alone: conformance suites, models, a clock by hand, scripted counterparts, a judge of histories.
 
 mod clock;
+pub mod history;
 pub mod model;
 mod sender;
 pub mod store_suite;

@@ -6,7 +6,7 @@
 use crate::{finding::Finding, rust_file::RustFile, tree::File};
 
 /// Files that may write a job's state, in every store; a final `*` stands for anything.
-const STATE_WRITERS: &[&str] = &["jobs_write*", "jobs_insert", "jobs_done_write*", "jobs_done_insert"];
+const STATE_WRITERS: &[&str] = &["jobs_write*", "jobs_insert*", "jobs_done_write*", "jobs_done_insert"];
 /// The tables whose [`STATE`] they may write.
 const TABLES: &[&str] = &["jobs", "jobs_done"];
 const STATE: &str = "state";
@@ -156,6 +156,7 @@ mod tests {
             assert_eq!(findings("sql/jobs_sweep.sql", sql), 1, "{sql}");
             assert_eq!(findings("sql/jobs_write_lease.sql", sql), 0, "{sql}");
             assert_eq!(findings("sql/jobs_insert.sql", sql), 0, "{sql}");
+            assert_eq!(findings("sql/jobs_insert_new.sql", sql), 0, "{sql}");
         }
     }
 

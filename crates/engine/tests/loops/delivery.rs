@@ -246,16 +246,23 @@ async fn r_b16_an_endpoint_gets_no_more_requests_at_once_than_it_may() {
     let bench = Bench::new().await;
     bench.endpoint(posthaste_engine::config::EndpointSpec { concurrency: Some(3), ..endpoint("slow") }).await;
     bench.endpoint(endpoint("quick")).await;
+    // It earns its slots by answering.
+    for number in 0..3 {
+        let key = format!("earned-{number}");
+        bench.publish(message(&key, PublishTo::Endpoints(vec![id("slow")]))).await;
+        bench.job_in(&key, StateName::Committed).await;
+    }
     for _ in 0..3 {
         bench.sender.then(Scripted::Hang);
     }
     for number in 0..10 {
         bench.publish(message(&format!("slow-{number}"), PublishTo::Endpoints(vec![id("slow")]))).await;
     }
-    bench.sender.wait_for(3).await;
+    bench.sender.wait_for(6).await;
     bench.publish(message("quick-1", PublishTo::Endpoints(vec![id("quick")]))).await;
     bench.job_in("quick-1", StateName::Committed).await;
-    assert_eq!(4, bench.sender.sent().len(), "three that hang, and the other endpoint's");
+    let sent = bench.sender.sent().len();
+    assert_eq!(3 + 3 + 1, sent, "three that were answered, three that hang, and the other endpoint's");
 }
 
 #[tokio::test]

@@ -57,6 +57,7 @@ impl Bench {
             sender: sender.clone(),
             secrets: Arc::new(PlainSecrets),
             url_judge: Arc::new(AnyUrl),
+            metrics: posthaste_engine::Metrics::new(),
             settings: Settings::standard("node-1"),
         };
         let engine = Engine::start(parts).await.unwrap();

@@ -1,6 +1,7 @@
-//! The command line: what a person or a script types. Talks HTTP to a server, except for `serve`, `demo`, `verify`,
-//! `check-config`, `states`, `classes` and `completions`, which need none.
+//! The command line: what a person or a script types. Talks HTTP to a server, except for `serve`, `demo`, `bench`,
+//! `verify`, `check-config`, `states`, `classes` and `completions`, which need none.
 
+mod bench;
 mod check_config;
 mod client;
 mod destinations;
@@ -65,6 +66,11 @@ enum Command {
     Keys(keys::KeysCommand),
     /// Check the signature of a request, and say why it doesn't fit
     Verify(verify::VerifyArgs),
+    /// Measure this program on this machine, against what HTTP and the disk alone can do
+    Bench(bench::BenchArgs),
+    /// A process of `bench`
+    #[command(subcommand, hide = true)]
+    BenchChild(bench::BenchChild),
     /// Find every mistake of a configuration
     CheckConfig(check_config::CheckConfigArgs),
     /// Completions for your shell
@@ -138,6 +144,8 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::Sources(command) => destinations::run(DestinationKind::Source, command).await,
         Command::Keys(command) => keys::run(command).await,
         Command::Verify(args) => verify::run(&args),
+        Command::Bench(args) => bench::run(args).await,
+        Command::BenchChild(child) => bench::run_child(child).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Completions(args) => {
             let mut script = Vec::new();

@@ -5,7 +5,7 @@
 
 mod client;
 mod narrator;
-mod provider;
+pub(crate) mod provider;
 mod stage;
 mod steps;
 mod subscriber;

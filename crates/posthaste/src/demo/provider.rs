@@ -4,7 +4,7 @@ use aws_lc_rs::hmac;
 use bytes::Bytes;
 
 /// The secret that provider and server share.
-pub(super) const SECRET: &str = "it's a secret to everybody";
+pub(crate) const SECRET: &str = "it's a secret to everybody";
 
 /// A push as GitHub sends it.
 pub(super) fn push() -> Bytes {
@@ -17,7 +17,7 @@ pub(super) fn push() -> Bytes {
 }
 
 /// The headers of a delivery, signed over exactly `body`.
-pub(super) fn headers(secret: &str, delivery: &str, body: &[u8]) -> Vec<(&'static str, String)> {
+pub(crate) fn headers(secret: &str, delivery: &str, body: &[u8]) -> Vec<(&'static str, String)> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let digits = hmac::sign(&key, body).as_ref().iter().fold(String::new(), |mut text, byte| {
         text.extend(

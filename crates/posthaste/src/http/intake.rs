@@ -98,7 +98,7 @@ async fn take(state: &AppState, tenant: &str, source: &str, request: Request) ->
         read_timeout: state.options().limits.body_read_timeout,
         code: Code::PayloadTooLarge,
     };
-    let body = body::read(&head.headers, body, limit).await?;
+    let body = body::read(&head.headers, body, limit, state.bodies()).await?;
     let url = url(state, &head);
     let headers: Vec<(&str, &[u8])> =
         head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();

@@ -154,6 +154,10 @@ pub(crate) struct AttemptJson {
     pub(crate) policy: Option<&'static str>,
     /// A report that came after the lease had run out.
     pub(crate) late: Option<LateJson>,
+    /// When its worker said that it is done, accepted or refused: evidence of the effect, so the job is not run again
+    /// once the attempt that runs has ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) commit_heard_at: Option<Time>,
 }
 
 /// A report that came after its attempt's end.
@@ -278,6 +282,7 @@ impl AttemptJson {
             next_at: end.next_at.map(Time),
             policy: Some(end.policy).filter(|policy| !policy.is_empty()),
             late: view.late.as_ref().map(LateJson::of),
+            commit_heard_at: view.commit_heard_at.map(Time),
         }
     }
 
@@ -305,6 +310,7 @@ impl AttemptJson {
             next_at: None,
             policy: None,
             late: None,
+            commit_heard_at: None,
         }
     }
 }

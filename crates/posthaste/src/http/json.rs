@@ -7,7 +7,10 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use posthaste_core::DurationMs;
 use posthaste_engine::config::parse_duration;
-use serde::{Deserialize, Deserializer, Serialize, de::Visitor};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, SeqAccess, Visitor},
+};
 use serde_json::{error::Category, value::RawValue};
 
 use super::{Code, Problem};
@@ -119,9 +122,93 @@ impl Visitor<'_> for GivenDurationVisitor {
     }
 }
 
+/// Any JSON that common parsers take: read as they would, and thrown away as it comes.
+pub(crate) struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReadableVisitor)
+    }
+}
+
+struct ReadableVisitor;
+
+impl<'de> Visitor<'de> for ReadableVisitor {
+    type Value = Readable;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Readable, A::Error> {
+        while items.next_element::<Readable>()?.is_some() {}
+        Ok(Readable)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Readable, A::Error> {
+        while members.next_entry::<Readable, Readable>()?.is_some() {}
+        Ok(Readable)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_readable_is_what_becomes_a_value() {
+        let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for text in [
+            "null",
+            "[1,-2,3.5e3,true,\"\\u00e9\"]",
+            r#"{"a":{"b":[]},"a":1}"#,
+            "1e308",
+            "1e400",
+            "-1e400",
+            "18446744073709551616",
+            "-0",
+            r#""\ud800""#,
+            r#""\ud83d\ude00""#,
+            "\"\u{0}\"",
+            r#"{"a"}"#,
+            "[1,]",
+            "01",
+            "\"\u{7f}é\"",
+            "nul",
+            "[1] 2",
+            &deep(127),
+            &deep(128),
+        ] {
+            let value = serde_json::from_str::<serde_json::Value>(text).is_ok();
+            assert_eq!(value, serde_json::from_str::<Readable>(text).is_ok(), "{text}");
+        }
+        let bytes = b"\"\xff\"";
+        assert!(serde_json::from_slice::<Readable>(bytes).is_err(), "a string is UTF-8");
+    }
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]

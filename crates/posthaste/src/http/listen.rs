@@ -50,6 +50,8 @@ pub struct HttpLimits {
     pub headers_max: usize,
     /// From a request's head to the last byte of its body. Beyond: 408.
     pub body_read_timeout: Duration,
+    /// Bytes of bodies that are being read, over all connections. Beyond: 503.
+    pub bodies_bytes_max: usize,
     /// Requests at once on one HTTP/2 connection.
     pub streams_max: u32,
     /// How long requests that are running may take to end after a shutdown has begun.
@@ -66,6 +68,7 @@ impl HttpLimits {
             header_bytes_max: 32 * 1024,
             headers_max: 100,
             body_read_timeout: Duration::from_secs(10),
+            bodies_bytes_max: posthaste_core::limits::BODIES_BYTES_MAX,
             streams_max: 200,
             shutdown_grace: Duration::from_secs(20),
         }

@@ -207,7 +207,7 @@ fn shown_payload<'a>(
 
 /// `text` as JSON that can stand within an answer, if it can.
 pub(crate) fn embeddable(text: &[u8]) -> Option<&RawValue> {
-    // As a value: that pass knows depth, surrogates and ranges.
-    serde_json::from_slice::<serde_json::Value>(text).ok()?;
+    // The first pass knows depth, surrogates and ranges; the second only finds the end.
+    serde_json::from_slice::<super::json::Readable>(text).ok()?;
     serde_json::from_slice(text).ok()
 }

@@ -1,5 +1,7 @@
 //! `queue.extend`, `.ack`, `.reject`, `.release`: what workers say of their jobs, singly or many at once. Row B3.
 
+use std::borrow::Cow;
+
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -135,9 +137,26 @@ enum OneAnswer {
 
 /// What became of each report, in order: the answer or the problem, with `job` and `status` beside it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ReportsAnswer {
+pub(crate) struct ReportsAnswer<'a> {
     #[schema(value_type = Vec<Object>)]
-    results: Vec<Map<String, Value>>,
+    results: Vec<ReportResult<'a>>,
+}
+
+/// See [`ReportsAnswer`].
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ReportResult<'a> {
+    Recorded {
+        job: Option<Cow<'a, str>>,
+        status: u16,
+        #[serde(flatten)]
+        said: OneAnswer,
+    },
+    Refused {
+        job: Option<Cow<'a, str>>,
+        #[serde(flatten)]
+        problem: Map<String, Value>,
+    },
 }
 
 /// Reads one report. A fault of one report is that one's alone.
@@ -237,15 +256,13 @@ async fn report(
         require_work_on(caller, &state.engine().directory(), report.job)?;
         Ok(report)
     };
-    match checked(&body) {
-        Ok(one) => {
-            let mut answers = state.engine().report(caller.tenant, &caller.name, vec![one]).await?;
-            let said = answers.pop().ok_or_else(missing_answer)??;
-            Ok(answer(StatusCode::OK, &OneAnswer::of(&said)))
-        }
-        Err(_) if has_jobs(&body) => report_many(state, caller, &body, checked).await,
-        Err(problem) => Err(problem),
+    if has_jobs(&body) {
+        return report_many(state, caller, &body, checked).await;
     }
+    let one = checked(&body)?;
+    let mut answers = state.engine().report(caller.tenant, &caller.name, vec![one]).await?;
+    let said = answers.pop().ok_or_else(missing_answer)??;
+    Ok(answer(StatusCode::OK, &OneAnswer::of(&said)))
 }
 
 async fn report_many(
@@ -264,12 +281,12 @@ async fn report_many(
     let mut answers = state.engine().report(caller.tenant, &caller.name, good).await?.into_iter();
     let results = read.into_iter().zip(&many.jobs).map(|(read, raw)| {
         let said = read.and_then(|()| answers.next().ok_or_else(missing_answer)?.map_err(Problem::from));
-        let mut result = match said {
-            Ok(said) => OneAnswer::of(&said).to_object(),
-            Err(problem) => problem.to_object(),
-        };
-        result.insert("job".to_owned(), job_named(raw));
-        result
+        match said {
+            Ok(said) => {
+                ReportResult::Recorded { said: OneAnswer::of(&said), status: 200, job: job_named(raw) }
+            }
+            Err(problem) => ReportResult::Refused { problem: problem.to_object(), job: job_named(raw) },
+        }
     });
     Ok(answer(StatusCode::OK, &ReportsAnswer { results: results.collect() }))
 }
@@ -285,15 +302,6 @@ impl OneAnswer {
             }
         }
     }
-
-    fn to_object(&self) -> Map<String, Value> {
-        let mut object = match serde_json::to_value(self) {
-            Ok(Value::Object(object)) => object,
-            Ok(_) | Err(_) => Map::new(),
-        };
-        object.insert("status".to_owned(), StatusCode::OK.as_u16().into());
-        object
-    }
 }
 
 /// Whether the body is of the form for many jobs.
@@ -307,12 +315,13 @@ fn has_jobs(body: &[u8]) -> bool {
 }
 
 /// The job that a report names, whatever else is wrong with it.
-fn job_named(raw: &RawValue) -> Value {
+fn job_named(raw: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
-    struct Probe {
-        job: Option<String>,
+    struct Probe<'a> {
+        #[serde(borrow)]
+        job: Option<Cow<'a, str>>,
     }
-    serde_json::from_str::<Probe>(raw.get()).ok().and_then(|probe| probe.job).into()
+    serde_json::from_str::<Probe<'_>>(raw.get()).ok().and_then(|probe| probe.job)
 }
 
 /// A key may work on the job's queue, and the job is of a queue at all: those of endpoints are ours to report.

@@ -9,7 +9,7 @@ use posthaste_engine::Engine;
 
 use super::{
     Code, HttpLimits, Problem,
-    body::{self, BodyLimit},
+    body::{self, BodyLimit, Budget},
 };
 
 /// Choices of the HTTP layer.
@@ -39,12 +39,14 @@ pub struct AppState(Arc<Inner>);
 struct Inner {
     engine: Arc<Engine>,
     options: AppOptions,
+    bodies: Budget,
 }
 
 impl AppState {
     /// The state of a server of `engine`.
     pub fn new(engine: Arc<Engine>, options: AppOptions) -> Self {
-        Self(Arc::new(Inner { engine, options }))
+        let bodies = Budget::new(options.limits.bodies_bytes_max);
+        Self(Arc::new(Inner { engine, options, bodies }))
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -64,6 +66,12 @@ impl AppState {
     ) -> Result<Bytes, Problem> {
         body::refuse_encoding(headers)?;
         let read_timeout = self.0.options.limits.body_read_timeout;
-        body::read(headers, body, BodyLimit { bytes_max, read_timeout, code: Code::BodyTooLarge }).await
+        let limit = BodyLimit { bytes_max, read_timeout, code: Code::BodyTooLarge };
+        body::read(headers, body, limit, self.bodies()).await
+    }
+
+    /// What all bodies that are being read share.
+    pub(crate) fn bodies(&self) -> &Budget {
+        &self.0.bodies
     }
 }

@@ -76,6 +76,7 @@ impl Server {
             sender,
             secrets: Arc::new(PlainSecrets),
             url_judge: Arc::new(AnyUrl),
+            metrics: posthaste_engine::Metrics::new(),
             settings: Settings::standard("test"),
         })
         .await

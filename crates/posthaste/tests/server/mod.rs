@@ -2,7 +2,12 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
-use std::{fmt::Write as _, path::Path, time::Duration};
+use std::{
+    fmt::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use posthaste::{
     config::{self, Sources},
@@ -39,14 +44,16 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self) -> Connection {
-        Connection {
-            stream: TcpStream::connect(self.running.address).await.unwrap(),
-            key: Some(self.key.clone()),
-        }
+        Connection::to(self.running.address, &self.key).await
     }
 }
 
 fn sources(folder: &Path, more: &str) -> Sources {
+    Sources { file: Some(write_config(folder, more)), flags: Vec::new(), variables: Vec::new() }
+}
+
+/// Writes `posthaste.toml` with a source `github`, a queue `carts`, and `more`.
+pub(crate) fn write_config(folder: &Path, more: &str) -> PathBuf {
     let secret = folder.join("github.secret");
     std::fs::write(&secret, GITHUB_SECRET).unwrap();
     let text = format!(
@@ -58,7 +65,7 @@ fn sources(folder: &Path, more: &str) -> Sources {
     );
     let file = folder.join("posthaste.toml");
     std::fs::write(&file, text).unwrap();
-    Sources { file: Some(file), flags: Vec::new(), variables: Vec::new() }
+    file
 }
 
 /// One kept-alive connection.
@@ -82,6 +89,14 @@ impl Answer {
 }
 
 impl Connection {
+    pub(crate) async fn to(address: SocketAddr, key: &str) -> Self {
+        Self { stream: TcpStream::connect(address).await.unwrap(), key: Some(key.to_owned()) }
+    }
+
+    pub(crate) fn local_port(&self) -> u16 {
+        self.stream.local_addr().unwrap().port()
+    }
+
     /// A call of the API.
     pub(crate) async fn call(&mut self, method: &str, path: &str, body: &Value) -> Answer {
         let bearer = self.key.as_ref().map(|key| format!("Bearer {key}"));

@@ -124,15 +124,31 @@ CREATE TABLE jobs (
     checkpoint     BLOB,
     wire_id        TEXT,
     owner          TEXT,
+    worker         TEXT,
+    lease_due_at   INTEGER,
+    leased_at      INTEGER,
+    lease_started_at INTEGER,
+    expires_at     INTEGER,
+    deadline_at    INTEGER,
     PRIMARY KEY (tenant, id),
     CHECK (failures + lost_leases <= attempt),
     CHECK ((state = 'leased') = (due_at IS NULL)),
     CHECK ((state = 'retryable') = (next_step IS NOT NULL)),
-    CHECK (state <> 'leased' OR attempt >= 1)
+    CHECK (state <> 'leased' OR attempt >= 1),
+    CHECK (CASE state
+           WHEN 'leased' THEN worker IS NOT NULL AND lease_due_at IS NOT NULL AND leased_at IS NOT NULL
+                              AND expires_at IS NOT NULL AND deadline_at IS NOT NULL
+           ELSE worker IS NULL AND lease_due_at IS NULL AND leased_at IS NULL AND lease_started_at IS NULL
+                AND expires_at IS NULL AND deadline_at IS NULL
+           END),
+    CHECK (expires_at <= deadline_at)
 ) STRICT, WITHOUT ROWID;
 
 -- What waits for an attempt: a million look-ups that are owed must not stand in the way of one.
 CREATE INDEX jobs_due ON jobs (tenant, lane, share, due_at) WHERE due_at IS NOT NULL AND next_step IS NOT 'look_up';
+
+-- Leases by their end.
+CREATE INDEX jobs_leased ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE jobs_done (
     tenant         INTEGER NOT NULL,
@@ -175,21 +191,6 @@ CREATE TABLE jobs_done (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX jobs_done_dead ON jobs_done (tenant, id) WHERE state = 'dead_lettered';
-
-CREATE TABLE leases (
-    tenant         INTEGER NOT NULL,
-    job            BLOB    NOT NULL CHECK (length(job) = 16),
-    worker         TEXT    NOT NULL,
-    due_at         INTEGER NOT NULL,
-    leased_at      INTEGER NOT NULL,
-    started_at     INTEGER,
-    expires_at     INTEGER NOT NULL,
-    deadline_at    INTEGER NOT NULL,
-    PRIMARY KEY (tenant, job),
-    CHECK (expires_at <= deadline_at)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX leases_expiry ON leases (expires_at);
 
 CREATE TABLE attempts (
     tenant         INTEGER NOT NULL,

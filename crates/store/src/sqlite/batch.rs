@@ -15,14 +15,25 @@ use super::{
     work::Work,
 };
 use crate::StoreError;
+#[cfg(feature = "faults")]
+use crate::faults;
 
 /// Why the connection must be opened again.
-#[derive(Debug)]
 pub(super) enum Broken {
     /// SQLite, or what is below it.
-    Fault(Fault),
+    Fault(Fault, Refused),
     /// An operation panicked; what else waited is to be done again.
     Panicked,
+}
+
+/// What is to be refused, once the store says of itself that it is broken: whoever is refused may ask.
+#[derive(Default)]
+pub(super) struct Refused(Vec<(Box<dyn Work>, StoreError)>);
+
+impl Refused {
+    pub(super) fn tell(self) {
+        self.0.into_iter().for_each(|(work, error)| work.refuse(error));
+    }
 }
 
 /// What a batch came to before its commit.
@@ -32,13 +43,6 @@ enum Stop {
     OneByOne,
     /// The operation with this index panicked.
     Panicked(usize),
-}
-
-/// A place where a test may end the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CrashPoint {
-    BeforeCommit,
-    AfterCommit,
 }
 
 /// Runs and commits what waits, for `work_max` at most, and answers it. The rest stays in `waiting`.
@@ -159,12 +163,28 @@ fn commit(
     if let Err(error) = session.counts.flush(&mut session.sql.counts_add) {
         return Err(refuse_all(batch, error.into(), Fault::of_batch));
     }
-    reached(CrashPoint::BeforeCommit);
+    #[cfg(feature = "faults")]
+    let (batch, failed) = faults::answered_early(batch, failed, answer_all);
+    #[cfg(feature = "faults")]
+    faults::reached(faults::Point::BeforeCommit);
+    if let Some(watch) = &session.watch {
+        watch.begun();
+    }
     if let Err(error) = session.sql.commit.execute([]) {
         return Err(refuse_all(batch, error.into(), Fault::of_commit));
     }
     assert!(session.conn.is_autocommit(), "a commit that succeeded left its transaction open");
-    reached(CrashPoint::AfterCommit);
+    #[cfg(feature = "faults")]
+    faults::reached(faults::Point::AfterCommit);
+    answer_all(batch, failed);
+    let rows = session.rows_written();
+    if let Some(watch) = &session.watch {
+        watch.committed(rows);
+    }
+    Ok(())
+}
+
+fn answer_all(batch: Vec<Box<dyn Work>>, failed: Vec<(usize, Fault)>) {
     let mut failed = failed.into_iter().peekable();
     for (index, work) in batch.into_iter().enumerate() {
         match failed.next_if(|(culprit, _)| *culprit == index) {
@@ -172,15 +192,9 @@ fn commit(
             None => work.answer(),
         }
     }
-    Ok(())
 }
 
 fn refuse_all(batch: Vec<Box<dyn Work>>, fault: Fault, error: fn(Fault) -> StoreError) -> Broken {
-    for work in batch {
-        work.refuse(error(fault.clone()));
-    }
-    Broken::Fault(fault)
+    let refused = batch.into_iter().map(|work| (work, error(fault.clone()))).collect();
+    Broken::Fault(fault, Refused(refused))
 }
-
-/// Nothing yet: a feature for crash tests hangs in here.
-fn reached(_point: CrashPoint) {}

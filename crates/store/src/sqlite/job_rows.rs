@@ -141,53 +141,42 @@ impl Session<'_> {
         let (new, new_lease) = after.to_rows();
         self.counts.moved(after.tenant, Some(old.state), new.state);
         match (old.state.is_settled(), new.state.is_settled()) {
-            (false, false) | (true, true) if old == new => {}
-            (false, false) => self.write_live(&old, &new)?,
+            (false, false) => self.write_live(&old, old_lease.as_ref(), &new, new_lease.as_ref()),
+            (true, true) if old == new => Ok(()),
             (false, true) => {
                 self.delete_live(&old)?;
-                self.insert_done(&new, extra)?;
+                self.insert_done(&new, extra)
             }
             (true, true) => {
                 self.delete_done(&old)?;
-                self.insert_done(&new, extra)?;
+                self.insert_done(&new, extra)
             }
             (true, false) => {
+                debug_assert!(new_lease.is_none(), "a settled job is not leased at once");
                 self.delete_done(&old)?;
-                self.insert_live(&new, extra)?;
+                self.insert_live(&new, extra)
             }
         }
-        self.write_lease(&new, old_lease.as_ref(), new_lease.as_ref())
-    }
-
-    fn write_lease(
-        &mut self,
-        row: &JobRow,
-        old: Option<&LeaseRow>,
-        new: Option<&LeaseRow>,
-    ) -> Result<(), Fault> {
-        let id = row.id.to_be_bytes();
-        let written = match (old, new) {
-            (None, None) => return Ok(()),
-            (Some(old), Some(new)) if old == new => return Ok(()),
-            (None, Some(new)) => self.sql.leases_insert.execute(params![
-                row.tenant,
-                id,
-                new.worker,
-                new.due_at,
-                new.leased_at,
-                new.started_at,
-                new.expires_at,
-                new.deadline_at,
-            ])?,
-            (Some(_), Some(new)) => {
-                self.sql.leases_write.execute(params![row.tenant, id, new.started_at, new.expires_at])?
-            }
-            (Some(_), None) => self.sql.leases_delete.execute(params![row.tenant, id])?,
-        };
-        one(written)
     }
 
     fn insert_live(&mut self, row: &JobRow, extra: &Extra) -> Result<(), Fault> {
+        if is_new(row) {
+            let inserted = self.sql.jobs_insert_new.execute(params![
+                row.tenant,
+                row.id.to_be_bytes(),
+                JobId(row.id).lane().0,
+                row.kind.as_str(),
+                row.share.as_str(),
+                row.due_at,
+                row.created_at,
+                row.scheduled_at,
+                row.budget_since,
+                signed(row.budget_held_ms),
+                extra.wire_id,
+                extra.owner,
+            ])?;
+            return one(inserted);
+        }
         let inserted = self.sql.jobs_insert.execute(params![
             row.tenant,
             row.id.to_be_bytes(),
@@ -219,19 +208,46 @@ impl Session<'_> {
         one(inserted)
     }
 
-    fn write_live(&mut self, old: &JobRow, row: &JobRow) -> Result<(), Fault> {
-        if only_attempt_differs(old, row) {
-            let written = self.sql.jobs_write_attempt.execute(params![
-                row.tenant,
-                row.id.to_be_bytes(),
-                row.state.as_str(),
-                row.due_at,
-                row.next_step.map(NextStep::as_str),
-                row.attempt,
-                row.started_at,
-            ])?;
-            return one(written);
-        }
+    fn write_live(
+        &mut self,
+        old: &JobRow,
+        old_lease: Option<&LeaseRow>,
+        row: &JobRow,
+        lease: Option<&LeaseRow>,
+    ) -> Result<(), Fault> {
+        let written = if old == row && old_lease == lease {
+            return Ok(());
+        } else if let (true, Some(_), Some(lease)) = (old == row, old_lease, lease) {
+            let id = row.id.to_be_bytes();
+            self.sql.jobs_write_lease.execute(params![row.tenant, id, lease.started_at, lease.expires_at])?
+        } else if only_attempt_differs(old, row) {
+            self.write_attempt_of(row, lease)?
+        } else {
+            self.write_all_of(row, lease)?
+        };
+        one(written)
+    }
+
+    fn write_attempt_of(&mut self, row: &JobRow, lease: Option<&LeaseRow>) -> Result<usize, Fault> {
+        let written = self.sql.jobs_write_attempt.execute(params![
+            row.tenant,
+            row.id.to_be_bytes(),
+            row.state.as_str(),
+            row.due_at,
+            row.next_step.map(NextStep::as_str),
+            row.attempt,
+            row.started_at,
+            lease.map(|lease| &lease.worker),
+            lease.map(|lease| lease.due_at),
+            lease.map(|lease| lease.leased_at),
+            lease.and_then(|lease| lease.started_at),
+            lease.map(|lease| lease.expires_at),
+            lease.map(|lease| lease.deadline_at),
+        ])?;
+        Ok(written)
+    }
+
+    fn write_all_of(&mut self, row: &JobRow, lease: Option<&LeaseRow>) -> Result<usize, Fault> {
         let written = self.sql.jobs_write.execute(params![
             row.tenant,
             row.id.to_be_bytes(),
@@ -253,8 +269,14 @@ impl Session<'_> {
             row.commit_heard,
             row.evidence_floor,
             row.checkpoint,
+            lease.map(|lease| &lease.worker),
+            lease.map(|lease| lease.due_at),
+            lease.map(|lease| lease.leased_at),
+            lease.and_then(|lease| lease.started_at),
+            lease.map(|lease| lease.expires_at),
+            lease.map(|lease| lease.deadline_at),
         ])?;
-        one(written)
+        Ok(written)
     }
 
     fn insert_done(&mut self, row: &JobRow, extra: &Extra) -> Result<(), Fault> {
@@ -297,6 +319,45 @@ impl Session<'_> {
     fn delete_done(&mut self, row: &JobRow) -> Result<(), Fault> {
         one(self.sql.jobs_done_delete.execute(params![row.tenant, row.id.to_be_bytes()])?)
     }
+}
+
+/// Whether a row is as `jobs_insert_new` writes it.
+fn is_new(row: &JobRow) -> bool {
+    // Every column is named, so that a new one can't be left out here.
+    let JobRow {
+        tenant: _,
+        id: _,
+        kind: _,
+        state,
+        due_at: _,
+        next_step,
+        settled_at,
+        cause,
+        evidence,
+        share: _,
+        attempt,
+        failed_before,
+        created_at: _,
+        scheduled_at: _,
+        started_at,
+        failures,
+        lost_leases,
+        uncharged,
+        budget_since: _,
+        budget_held_ms: _,
+        reason,
+        cancel_requested,
+        abandon,
+        commit_heard,
+        evidence_floor,
+        checkpoint,
+    } = row;
+    *state == StateName::Scheduled
+        && (*attempt, *failures, *lost_leases, *uncharged, *commit_heard, *evidence_floor)
+            == (0, 0, 0, 0, 0, 0)
+        && (*failed_before, *cancel_requested, *abandon) == (false, false, None)
+        && (*next_step, *settled_at, *cause, *evidence, *started_at) == (None, None, None, None, None)
+        && (reason, checkpoint) == (&None, &None)
 }
 
 /// Whether two live rows are the same but for the columns of `jobs_write_attempt`.

@@ -8,6 +8,7 @@ mod apply;
 mod attempt_rows;
 mod batch;
 mod cells;
+mod checkpoints;
 mod configure;
 mod counts;
 mod fan_out;
@@ -42,7 +43,7 @@ use std::{
 use posthaste_core::Epoch;
 use tokio::sync::oneshot;
 
-pub use self::options::{Checkpoints, OpenError, PageLimit, SqliteOptions};
+pub use self::options::{Checkpoints, CommitWatch, OpenError, PageLimit, SqliteOptions};
 use self::{
     fault::Fault,
     lock::FileLock,

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, types::Value};
 
 use super::{
     fault::Fault,
-    options::{OpenError, SqliteOptions},
+    options::{Checkpoints, OpenError, SqliteOptions},
 };
 
 refinery::embed_migrations!("migrations/sqlite");
@@ -19,7 +19,7 @@ const APPLICATION_ID: i32 = 0x7073_7468;
 const SYNCHRONOUS_FULL: &str = "2";
 
 /// Bytes of the write-ahead log that are kept when it starts over.
-const JOURNAL_SIZE_LIMIT: &str = "67108864";
+const JOURNAL_SIZE_LIMIT: &str = "134217728";
 
 /// Opens the file for the first time: makes it, brings its schema up to date, and gives its epoch.
 pub(super) fn open_first(options: &SqliteOptions) -> Result<(Connection, Epoch), OpenError> {
@@ -32,6 +32,9 @@ pub(super) fn open_first(options: &SqliteOptions) -> Result<(Connection, Epoch),
     migrate(&mut conn, path)?;
     let now = options.clock.now();
     let epoch = create_meta(&conn, now).map_err(OpenError::sqlite(path, "reading `meta`"))?;
+    if let Emptied::Busy = empty_log(&conn, options)? {
+        tracing::warn!(path = %path.display(), "another program reads the database: its log is not emptied yet");
+    }
     Ok((conn, epoch))
 }
 
@@ -59,6 +62,47 @@ pub(super) fn open_again(options: &SqliteOptions, epoch: Epoch) -> Result<Connec
         pragma(&conn, "application_id").map_err(OpenError::sqlite(path, "reading its application id"))?;
     if found != Some(epoch) || id != APPLICATION_ID {
         return Err(OpenError::Foreign { path: path.clone(), found: id });
+    }
+    if let Emptied::Busy = empty_log(&conn, options)? {
+        return Err(OpenError::Busy { path: path.clone() });
+    }
+    // A disk that is full or read-only can be read: only a commit shows that it works again.
+    conn.execute_batch("BEGIN IMMEDIATE; PRAGMA user_version = 0; COMMIT")
+        .map_err(OpenError::sqlite(path, "writing to it"))?;
+    Ok(conn)
+}
+
+/// What emptying the log came to.
+enum Emptied {
+    Done,
+    /// Somebody reads what is in it.
+    Busy,
+}
+
+/// Moves the log into the database file and begins it anew.
+///
+/// What an earlier connection left in the log may be there to be read although a sync of it failed: the kernel then
+/// takes it for written, and no later sync of the log says otherwise. In the database file it is written and synced
+/// afresh, before anything rests on it.
+fn empty_log(conn: &Connection, options: &SqliteOptions) -> Result<Emptied, OpenError> {
+    if options.checkpoints == Checkpoints::External {
+        return Ok(Emptied::Done);
+    }
+    let busy: i64 = conn
+        .query_row(include_str!("sql/checkpoint_truncate.sql"), [], |row| row.get(0))
+        .map_err(OpenError::sqlite(&options.path, "moving its log into it"))?;
+    Ok(if busy == 0 { Emptied::Done } else { Emptied::Busy })
+}
+
+/// Opens a connection that moves the log into the database file, and does nothing else. It syncs as the writer does.
+pub(super) fn open_checkpointer(options: &SqliteOptions) -> Result<Connection, Fault> {
+    let conn = Connection::open_with_flags(
+        &options.path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    conn.busy_timeout(std::time::Duration::ZERO)?;
+    for setting in ["synchronous = FULL", "wal_autocheckpoint = 0", "mmap_size = 0", "cache_size = -64"] {
+        conn.query_row(&format!("PRAGMA {setting}"), [], |_| Ok(())).optional()?;
     }
     Ok(conn)
 }
@@ -111,6 +155,8 @@ fn set_up_writer(conn: &Connection, options: &SqliteOptions) -> Result<(), OpenE
         ("foreign_keys", "ON", "1"),
         ("trusted_schema", "OFF", "0"),
     ];
+    #[cfg(feature = "faults")]
+    let settings = crate::faults::weakened(settings);
     for (name, value, wanted) in settings {
         set(conn, path, name, value, wanted)?;
     }

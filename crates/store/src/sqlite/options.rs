@@ -23,6 +23,14 @@ pub enum Checkpoints {
     External,
 }
 
+/// Is told of each commit. Called by the thread that writes, so it must not wait.
+pub trait CommitWatch: Send + Sync {
+    /// A commit begins: what was written goes to the disk.
+    fn begun(&self);
+    /// It is durable, with so many rows.
+    fn committed(&self, rows: u64);
+}
+
 /// How a [`crate::sqlite::SqliteStore`] is opened. Start from [`SqliteOptions::new`].
 #[derive(Clone)]
 pub struct SqliteOptions {
@@ -54,6 +62,8 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// Who moves the write-ahead log into the database file.
     pub checkpoints: Checkpoints,
+    /// Who is told of commits.
+    pub watch: Option<Arc<dyn CommitWatch>>,
     /// For tests: pretends a full disk.
     #[doc(hidden)]
     pub page_limit: PageLimit,
@@ -74,10 +84,11 @@ impl SqliteOptions {
             batch_work: DurationMs(5),
             // More is slower here: SQLite looks through all cached pages at each commit that split a page.
             cache_kib: 16 * 1024,
-            wal_pages_max: 4_096,
+            wal_pages_max: 16_384,
             idle_after: Duration::from_secs(1),
             busy_timeout: Duration::from_secs(5),
             checkpoints: Checkpoints::Own,
+            watch: None,
             page_limit: PageLimit::default(),
         }
     }
@@ -168,6 +179,23 @@ pub enum OpenError {
         /// What it says.
         found: Box<str>,
     },
+    /// There is no space for what has to be written.
+    #[error(
+        "{} can't be used: {doing} failed since the disk is full: make some space; what was accepted is not lost",
+        path.display()
+    )]
+    Full {
+        /// The database file.
+        path: PathBuf,
+        /// At what.
+        doing: &'static str,
+    },
+    /// Another program reads it for so long that its log can't be emptied.
+    #[error("{} is being read by another program: wait for it, or stop it", path.display())]
+    Busy {
+        /// The database file.
+        path: PathBuf,
+    },
     /// SQLite refuses.
     #[error("{} can't be used: {doing} failed; if it is damaged, restore a backup", path.display())]
     Sqlite {
@@ -183,6 +211,9 @@ pub enum OpenError {
 
 impl OpenError {
     pub(super) fn sqlite(path: &Path, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {
-        move |source| Self::Sqlite { path: path.to_owned(), doing, source: source.into() }
+        move |source| match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => Self::Full { path: path.to_owned(), doing },
+            Some(_) | None => Self::Sqlite { path: path.to_owned(), doing, source: source.into() },
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
 
 use super::work::{Rank, Work};
 use crate::StoreError;
@@ -31,6 +32,8 @@ enum Health {
 pub(super) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
+    /// The writer is done with a batch, or broken.
+    batch_ended: Notify,
     limits: Limits,
 }
 
@@ -39,6 +42,8 @@ struct State {
     background: VecDeque<Box<dyn Work>>,
     bytes: usize,
     health: Health,
+    /// The writer has a batch in hand.
+    in_batch: bool,
     batches_without_background: u32,
 }
 
@@ -60,9 +65,10 @@ impl Queue {
             background: VecDeque::new(),
             bytes: 0,
             health: Health::Serving,
+            in_batch: false,
             batches_without_background: 0,
         };
-        Self { state: Mutex::new(state), wake: Condvar::new(), limits }
+        Self { state: Mutex::new(state), wake: Condvar::new(), batch_ended: Notify::new(), limits }
     }
 
     /// Takes `work` on, or says why not.
@@ -90,6 +96,7 @@ impl Queue {
     /// `batch` may hold work that an earlier batch had no time for; then it doesn't wait.
     pub(super) fn take(&self, batch: &mut VecDeque<Box<dyn Work>>, idle_after: Duration) -> Taken {
         let mut state = self.state.lock();
+        self.batch_ended(&mut state);
         while batch.is_empty() && state.waiting() == 0 {
             if state.health == Health::Closing {
                 return Taken::Closing;
@@ -99,6 +106,7 @@ impl Queue {
             }
         }
         state.fill(batch, self.limits);
+        state.in_batch = true;
         Taken::Batch
     }
 
@@ -108,6 +116,7 @@ impl Queue {
         if state.health == Health::Serving {
             state.health = Health::Broken;
         }
+        self.batch_ended(&mut state);
         state.bytes = 0;
         let waiting: Vec<_> = state.take_all();
         drop(state);
@@ -139,11 +148,29 @@ impl Queue {
         state.health == Health::Closing
     }
 
-    /// How much waits; or why nothing does.
-    pub(super) fn waiting(&self) -> Result<usize, StoreError> {
-        let state = self.state.lock();
-        state.check()?;
-        Ok(state.waiting())
+    fn batch_ended(&self, state: &mut State) {
+        state.in_batch = false;
+        self.batch_ended.notify_waiters();
+    }
+
+    /// How much waits; or why nothing does. Waits for the batch that the writer has in hand: a disk that hangs is no
+    /// disk that works.
+    pub(super) async fn waiting(&self) -> Result<usize, StoreError> {
+        let ended = self.batch_ended.notified();
+        tokio::pin!(ended);
+        // Registered before the look, so that an end that comes in between is not missed.
+        ended.as_mut().enable();
+        let look = || {
+            let state = self.state.lock();
+            state.check()?;
+            Ok((state.in_batch, state.waiting()))
+        };
+        let (in_batch, waiting) = look()?;
+        if !in_batch {
+            return Ok(waiting);
+        }
+        ended.await;
+        Ok(look()?.1)
     }
 }
 
@@ -192,5 +219,129 @@ impl State {
         if !self.background.is_empty() {
             self.batches_without_background += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex as Plain};
+
+    use super::*;
+    use crate::sqlite::{fault::Fault, session::Session};
+
+    const LIMITS: Limits = Limits { waiting_ops: 100, waiting_bytes: 1_000, batch_ops: 4, batch_bytes: 100 };
+
+    /// Work that is known by its size, and notes that it was refused.
+    struct Piece(usize, Arc<Plain<Vec<usize>>>);
+
+    impl Work for Piece {
+        fn bytes(&self) -> usize {
+            self.0
+        }
+
+        fn is_abandoned(&self) -> bool {
+            false
+        }
+
+        fn run(&mut self, _session: &mut Session<'_>) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn answer(self: Box<Self>) {}
+
+        fn refuse(self: Box<Self>, _error: StoreError) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    fn push(queue: &Queue, bytes: usize, rank: Rank) -> Result<(), StoreError> {
+        queue.push(Box::new(Piece(bytes, Arc::default())), rank)
+    }
+
+    /// The next batch, by the sizes of what is in it.
+    fn next(queue: &Queue) -> Vec<usize> {
+        let mut batch = VecDeque::new();
+        assert_eq!(Taken::Batch, queue.take(&mut batch, Duration::ZERO));
+        batch.iter().map(|work| work.bytes()).collect()
+    }
+
+    #[test]
+    fn a_batch_has_its_bytes_and_its_operations() {
+        let queue = Queue::new(LIMITS);
+        for bytes in [40, 40, 40, 300, 1, 2, 3, 4, 5] {
+            push(&queue, bytes, Rank::Foreground).unwrap();
+        }
+        let batches: Vec<_> = (0..4).map(|_| next(&queue)).collect();
+        assert_eq!([&[40, 40][..], &[40], &[300], &[1, 2, 3, 4]], *batches, "what is too large is alone");
+    }
+
+    #[test]
+    fn the_foreground_goes_first_and_the_background_is_never_starved() {
+        let queue = Queue::new(LIMITS);
+        push(&queue, 9, Rank::Background).unwrap();
+        let mut batches = 0;
+        loop {
+            while queue.state.lock().foreground.len() < 8 {
+                push(&queue, 1, Rank::Foreground).unwrap();
+            }
+            batches += 1;
+            let batch = next(&queue);
+            if batch.contains(&9) {
+                assert_eq!(4, batch.len(), "the foreground goes on beside it");
+                break;
+            }
+        }
+        assert_eq!(BACKGROUND_EVERY + 1, batches);
+        push(&queue, 8, Rank::Background).unwrap();
+        let rest: Vec<usize> = std::iter::repeat_with(|| next(&queue)).take(2).flatten().collect();
+        assert_eq!([1, 1, 1, 1, 1, 8], *rest, "it comes at once where there is room");
+    }
+
+    #[test]
+    fn what_is_more_than_may_wait_is_refused_at_once() {
+        let queue = Queue::new(LIMITS);
+        push(&queue, 5_000, Rank::Foreground).expect("alone, anything is taken on");
+        assert!(matches!(push(&queue, 1, Rank::Foreground), Err(StoreError::Overloaded)));
+        next(&queue);
+        for _ in 0..100 {
+            push(&queue, 1, Rank::Background).unwrap();
+        }
+        assert!(matches!(push(&queue, 1, Rank::Foreground), Err(StoreError::Overloaded)));
+        next(&queue);
+        push(&queue, 900, Rank::Foreground).expect("there is room again");
+        assert!(matches!(push(&queue, 5, Rank::Foreground), Err(StoreError::Overloaded)));
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_how_it_is_waits_for_the_batch_in_hand() {
+        let queue = Queue::new(LIMITS);
+        assert_eq!(0, queue.waiting().await.unwrap());
+        push(&queue, 1, Rank::Foreground).unwrap();
+        next(&queue);
+        let mut asked = std::pin::pin!(queue.waiting());
+        let waits = tokio::select! {
+            biased;
+            _ = &mut asked => false,
+            () = std::future::ready(()) => true,
+        };
+        assert!(waits, "a disk that hangs is no disk that works");
+        assert_eq!(Taken::Idle, queue.take(&mut VecDeque::new(), Duration::ZERO));
+        assert_eq!(0, asked.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_broken_database_refuses_what_waits_and_what_comes() {
+        let queue = Queue::new(LIMITS);
+        let refused = Arc::default();
+        for (bytes, rank) in [(1, Rank::Foreground), (2, Rank::Background)] {
+            queue.push(Box::new(Piece(bytes, Arc::clone(&refused))), rank).unwrap();
+        }
+        queue.break_off(|| StoreError::unavailable("on purpose"));
+        assert_eq!([1, 2], **refused.lock().unwrap());
+        assert!(matches!(push(&queue, 1, Rank::Foreground), Err(StoreError::Unavailable { .. })));
+        assert!(matches!(queue.waiting().await, Err(StoreError::Unavailable { .. })));
+        queue.serve();
+        push(&queue, 1, Rank::Foreground).unwrap();
+        assert_eq!(1, queue.waiting().await.unwrap());
     }
 }

@@ -55,7 +55,7 @@ impl Store for SqliteStore {
 impl Reads for SqliteStore {
     fn status(&self) -> BoxFuture<'_, Result<StoreStatus, StoreError>> {
         Box::pin(async move {
-            let waiting = self.queue.waiting()?;
+            let waiting = self.queue.waiting().await?;
             Ok(StoreStatus { epoch: self.epoch, now: self.options.clock.now(), waiting })
         })
     }

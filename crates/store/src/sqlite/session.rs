@@ -8,7 +8,14 @@ use std::{
 use posthaste_core::{CorruptRow, Epoch, JobId, LaneId, TenantId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{cells::Cells, counts::Counts, fault::Fault, leased::Leased, statements::WriteStatements};
+use super::{
+    cells::Cells,
+    counts::Counts,
+    fault::Fault,
+    leased::Leased,
+    options::{CommitWatch, SqliteOptions},
+    statements::WriteStatements,
+};
 use crate::Clock;
 
 /// Lanes whose rows are remembered; then all are forgotten and read again.
@@ -26,6 +33,10 @@ pub(super) struct Session<'c> {
     pub(super) counts: Counts,
     pub(super) leased: Leased,
     clock: Arc<dyn Clock>,
+    /// Who is told of commits.
+    pub(super) watch: Option<Arc<dyn CommitWatch>>,
+    /// Rows that were written before the batch that runs.
+    rows: u64,
     /// Only this thread writes lanes, so what was read stays true until it is written, or rolled back.
     lanes: HashMap<(TenantId, LaneId), Option<Lane>>,
     pub(super) corrupt: HashSet<(TenantId, JobId)>,
@@ -40,7 +51,8 @@ pub(super) struct Lane {
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(conn: &'c Connection, epoch: Epoch, clock: Arc<dyn Clock>) -> rusqlite::Result<Self> {
+    pub(super) fn new(conn: &'c Connection, epoch: Epoch, options: &SqliteOptions) -> rusqlite::Result<Self> {
+        let clock = options.clock.clone();
         Ok(Self {
             conn,
             sql: WriteStatements::prepare(conn)?,
@@ -49,9 +61,17 @@ impl<'c> Session<'c> {
             counts: Counts::default(),
             leased: Leased::default(),
             clock,
+            watch: options.watch.clone(),
+            rows: conn.total_changes(),
             lanes: HashMap::new(),
             corrupt: HashSet::new(),
         })
+    }
+
+    /// How many rows were written since this was asked last.
+    pub(super) fn rows_written(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.rows, self.conn.total_changes());
+        self.rows.saturating_sub(before)
     }
 
     /// Reads the clock for the next operation. Never goes back.

@@ -21,17 +21,16 @@ macro_rules! statements {
 }
 
 statements! {
-    /// What the writer says. A job's state is written by `jobs_insert`, `jobs_write`,
+    /// What the writer says. A job's state is written by `jobs_insert`, `jobs_insert_new`, `jobs_write`,
     /// `jobs_write_attempt` and `jobs_done_insert` only.
     WriteStatements, WRITES {
         begin commit rollback savepoint savepoint_release savepoint_rollback
         checkpoint_passive checkpoint_truncate
         keys_claim keys_find keys_of_message keys_count_duplicate
         messages_insert messages_named_alike messages_accepted messages_body
-        jobs_insert jobs_write jobs_write_attempt jobs_delete jobs_done_insert jobs_done_delete
+        jobs_insert jobs_insert_new jobs_write jobs_write_attempt jobs_write_lease jobs_delete jobs_done_insert jobs_done_delete
         jobs_load jobs_done_load jobs_due_count jobs_due jobs_next_due jobs_of_message
         lanes_find lanes_hold lanes_of_destination lanes_last lanes_insert
-        leases_insert leases_write leases_delete
         attempts_insert attempts_late attempts_heard attempts_find attempts_of_job
         custody_insert custody_count
         fanouts_insert fanouts_oldest fanouts_advance fanouts_delete

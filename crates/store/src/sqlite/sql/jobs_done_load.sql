@@ -5,8 +5,7 @@ SELECT jobs_done.kind, jobs_done.state, jobs_done.share, NULL, NULL, jobs_done.s
        jobs_done.budget_held_ms, jobs_done.reason, jobs_done.cancel_requested, jobs_done.abandon,
        jobs_done.commit_heard, jobs_done.evidence_floor, jobs_done.checkpoint, jobs_done.wire_id, jobs_done.owner,
        messages.id, messages.key, messages.accepted_at,
-       leases.worker, leases.due_at, leases.leased_at, leases.started_at, leases.expires_at, leases.deadline_at
+       NULL, NULL, NULL, NULL, NULL, NULL
 FROM jobs_done
 LEFT JOIN messages ON messages.tenant = jobs_done.tenant AND messages.id BETWEEN ?3 AND ?4
-LEFT JOIN leases ON leases.tenant = jobs_done.tenant AND leases.job = jobs_done.id
 WHERE jobs_done.tenant = ?1 AND jobs_done.id = ?2

@@ -4,8 +4,7 @@ SELECT jobs.kind, jobs.state, jobs.share, jobs.due_at, jobs.next_step, NULL, NUL
        jobs.uncharged, jobs.budget_since, jobs.budget_held_ms, jobs.reason, jobs.cancel_requested, jobs.abandon,
        jobs.commit_heard, jobs.evidence_floor, jobs.checkpoint, jobs.wire_id, jobs.owner,
        messages.id, messages.key, messages.accepted_at,
-       leases.worker, leases.due_at, leases.leased_at, leases.started_at, leases.expires_at, leases.deadline_at
+       jobs.worker, jobs.lease_due_at, jobs.leased_at, jobs.lease_started_at, jobs.expires_at, jobs.deadline_at
 FROM jobs
 LEFT JOIN messages ON messages.tenant = jobs.tenant AND messages.id BETWEEN ?3 AND ?4
-LEFT JOIN leases ON leases.tenant = jobs.tenant AND leases.job = jobs.id
 WHERE jobs.tenant = ?1 AND jobs.id = ?2

@@ -1,4 +1,5 @@
-SELECT tenant, job, expires_at
-FROM leases
-ORDER BY expires_at, tenant, job
+SELECT tenant, id, expires_at
+FROM jobs
+WHERE expires_at IS NOT NULL
+ORDER BY expires_at, tenant, id
 LIMIT ?1

@@ -1,2 +1,0 @@
-DELETE FROM leases
-WHERE tenant = ?1 AND job = ?2
