@@ -37,7 +37,7 @@ impl Tables {
             due.map(|(_, job)| job).take(limit).collect()
         };
         let due = [Share::Fresh, Share::Retry, Share::Bulk].map(due_of);
-        let taken = share_out(limit, [due[0].len(), due[1].len(), due[2].len()]);
+        let taken = share_out(limit, [due[0].len(), due[1].len(), due[2].len()], now);
         due.into_iter().zip(taken).flat_map(|(due, taken)| due.into_iter().take(taken)).collect()
     }
 

@@ -82,7 +82,7 @@ impl Session<'_> {
             let count: i64 = self.sql.jobs_due_count.query_row(at, |row| row.get(0))?;
             *due = usize::try_from(count).unwrap_or(0);
         }
-        let taken = share_out(limit, due);
+        let taken = share_out(limit, due, self.now);
         let mut candidates = Vec::with_capacity(taken.iter().sum());
         for (taken, share) in taken.into_iter().zip(Share::ALL) {
             if taken > 0 {
