@@ -51,5 +51,6 @@ async fn r_a5_a_commit_that_outlasts_the_deadline_is_found_by_the_redelivery() {
     let reopened = disk.calls().iter().filter(|call| call.what == "open" && call.file == "log").count();
     let ended = server.stop();
     assert_eq!(Some(0), ended.code, "{}", ended.err);
-    assert!(reopened <= 3, "a slow disk is no broken one: {reopened} opens of the log");
+    // The writer, two readers and the thread that moves the log have a connection each.
+    assert!(reopened <= 4, "a slow disk is no broken one: {reopened} opens of the log");
 }
