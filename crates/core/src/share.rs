@@ -23,9 +23,14 @@ pub fn share_out(slots: usize, waiting: [usize; 3], now: Timestamp) -> [usize; 3
     };
     // One slot each, then what each is owed, then whatever is left.
     let first = first_in_turn(now);
-    [first, 0, 1, 2].into_iter().for_each(|share| take(share, 1));
-    [0, 1, 2].into_iter().for_each(|share| take(share, owed[share]));
-    [0, 1, 2].into_iter().for_each(|share| take(share, waiting[share]));
+    for share in [first, 0, 1, 2] {
+        take(share, 1);
+    }
+    for limits in [owed, waiting] {
+        for (share, limit) in limits.into_iter().enumerate() {
+            take(share, limit);
+        }
+    }
     taken
 }
 

@@ -27,8 +27,10 @@ fn memory(clock: Arc<ManualClock>) -> Harness {
 fn sqlite(clock: Arc<ManualClock>) -> Harness {
     // In memory where that is possible: nothing here is about surviving a loss of power, and a sync costs the most.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
-    let store = SqliteStore::open(SqliteOptions::new(folder.path().join("store.db"), clock))
-        .expect("a new store opens");
+    let mut options = SqliteOptions::new(folder.path().join("store.db"), clock);
+    // So few that names are on their way into the tree all the time.
+    options.new_names_max = 3;
+    let store = SqliteStore::open(options).expect("a new store opens");
     Harness { store: Arc::new(store), keep: Some(Box::new(folder)) }
 }
 

@@ -11,7 +11,10 @@ use posthaste_testkit::{
 
 async fn open(clock: Arc<ManualClock>) -> Harness {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(SqliteOptions::new(folder.path().join("store.db"), clock)).unwrap();
+    let mut options = SqliteOptions::new(folder.path().join("store.db"), clock);
+    // So few that every case sees names on their way into the tree.
+    options.new_names_max = 1;
+    let store = SqliteStore::open(options).unwrap();
     Harness { store: Arc::new(store), keep: Some(Box::new(folder)) }
 }
 

@@ -7,7 +7,14 @@ use posthaste_store::sqlite::statements;
 use rusqlite::Connection;
 
 /// Statements that read a whole small table, because the whole of it is asked for.
-const WHOLE_TABLES: &[&str] = &["tenants_list", "destinations_list", "api_keys_list", "counts_list"];
+const WHOLE_TABLES: &[&str] = &[
+    "tenants_list",
+    "destinations_list",
+    "api_keys_list",
+    "counts_list",
+    "keys_new_duplicates_anywhere",
+    "keys_new_list",
+];
 
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();

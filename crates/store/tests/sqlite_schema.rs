@@ -35,6 +35,7 @@ const TABLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("keys", &[("tenant", "1"), ("key", "'k'"), ("kind", "'key'"), ("message", "zeroblob(16)")]),
+    ("keys_new", &[("tenant", "1"), ("key", "'k'"), ("kind", "'key'"), ("message", "zeroblob(16)")]),
     (
         "messages",
         &[
@@ -154,6 +155,10 @@ const BAD: &[(&str, &[(&str, &str)])] = &[
     ("keys", &[("kind", "'name'")]),
     ("keys", &[("message", "zeroblob(17)")]),
     ("keys", &[("duplicates", "-1")]),
+    ("keys_new", &[("key", "''")]),
+    ("keys_new", &[("kind", "'alias'")]),
+    ("keys_new", &[("message", "zeroblob(17)")]),
+    ("keys_new", &[("duplicates", "-1")]),
     ("messages", &[("id", "zeroblob(15)")]),
     ("messages", &[("jobs_total", "-1")]),
     ("messages", &[("fingerprint", "zeroblob(79)")]),

@@ -61,6 +61,16 @@ CREATE TABLE keys (
     PRIMARY KEY (tenant, key)
 ) STRICT, WITHOUT ROWID;
 
+-- Names as they come, until they go into `keys` in the order of that tree. The writer knows which names are here.
+CREATE TABLE keys_new (
+    seq            INTEGER NOT NULL PRIMARY KEY,
+    tenant         INTEGER NOT NULL,
+    key            TEXT    NOT NULL CHECK (length(key) >= 1),
+    kind           TEXT    NOT NULL CHECK (kind = 'key'),
+    message        BLOB    NOT NULL CHECK (length(message) = 16),
+    duplicates     INTEGER NOT NULL DEFAULT 0 CHECK (duplicates >= 0)
+) STRICT;
+
 CREATE INDEX keys_other ON keys (tenant, message) WHERE kind <> 'key';
 
 CREATE TABLE messages (

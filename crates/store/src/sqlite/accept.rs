@@ -1,7 +1,7 @@
 //! Accepting messages: claiming names, storing payload and jobs, or finding who has the names.
 
 use posthaste_core::{Kind, LaneId, MessageId, MessageKey, Share, TenantId, Timestamp, limits};
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::{
     cells::{Cells, signed},
@@ -54,14 +54,33 @@ impl Session<'_> {
         kind: KeyKind,
         id: MessageId,
     ) -> Result<bool, Fault> {
-        let at = params![tenant.0, key.as_str(), kind.as_str(), id.0.to_be_bytes()];
-        Ok(self.sql.keys_claim.execute(at)? == 1)
+        if self.recent_row(tenant, key)?.is_some() {
+            return Ok(false);
+        }
+        let message = id.0.to_be_bytes();
+        if kind != KeyKind::Key {
+            let at = params![tenant.0, key.as_str(), kind.as_str(), message];
+            return Ok(self.sql.keys_claim.execute(at)? == 1);
+        }
+        if self.sql.keys_find.exists(params![tenant.0, key.as_str()])? {
+            return Ok(false);
+        }
+        self.add_recent(tenant, key, message)?;
+        Ok(true)
     }
 
     fn message_named(&mut self, tenant: TenantId, key: &MessageKey) -> Result<Option<MessageId>, Fault> {
         let mut rows = self.sql.keys_find.query(params![tenant.0, key.as_str()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(Cells::of(row, 0).message_id()?))
+        if let Some(row) = rows.next()? {
+            return Ok(Some(Cells::of(row, 0).message_id()?));
+        }
+        drop(rows);
+        let Some(row) = self.recent_row(tenant, key)? else { return Ok(None) };
+        let mut rows = self.sql.keys_new_find.query(params![row, tenant.0, key.as_str()])?;
+        match rows.next()? {
+            Some(row) => Ok(Some(Cells::of(row, 0).message_id()?)),
+            None => Err(Fault::Invariant("a new name is missing")),
+        }
     }
 
     fn accept_known(
@@ -105,7 +124,15 @@ impl Session<'_> {
         by: (KeyKind, &MessageKey),
     ) -> Result<(), Fault> {
         let at = params![new.tenant.0, known.key.as_str()];
-        let duplicates: u32 = self.sql.keys_count_duplicate.query_row(at, |row| row.get(0))?;
+        let counted = self.sql.keys_count_duplicate.query_row(at, |row| row.get(0)).optional()?;
+        let duplicates: u32 = match (counted, self.recent_row(new.tenant, &known.key)?) {
+            (Some(duplicates), _) => duplicates,
+            (None, Some(row)) => {
+                let at = params![row, new.tenant.0, known.key.as_str()];
+                self.sql.keys_new_count_duplicate.query_row(at, |row| row.get(0))?
+            }
+            (None, None) => return Err(Fault::Invariant("a message's key is missing")),
+        };
         if duplicates <= limits::DUPLICATES_RECORDED_MAX {
             self.insert_custody(&accepting::duplicate_entry(new, found, by, self.now))?;
         }

@@ -160,6 +160,9 @@ fn commit(
     batch: Vec<Box<dyn Work>>,
     failed: Vec<(usize, Fault)>,
 ) -> Result<(), Broken> {
+    if let Err(fault) = session.move_recent_names() {
+        return Err(refuse_all(batch, fault, Fault::of_batch));
+    }
     if let Err(error) = session.counts.flush(&mut session.sql.counts_add) {
         return Err(refuse_all(batch, error.into(), Fault::of_batch));
     }
@@ -176,6 +179,7 @@ fn commit(
     assert!(session.conn.is_autocommit(), "a commit that succeeded left its transaction open");
     #[cfg(feature = "faults")]
     faults::reached(faults::Point::AfterCommit);
+    session.recent_names_moved();
     answer_all(batch, failed);
     let rows = session.rows_written();
     if let Some(watch) = &session.watch {

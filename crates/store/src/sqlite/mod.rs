@@ -24,6 +24,7 @@ mod queue;
 mod read_jobs;
 mod read_rest;
 mod readers;
+mod recent_names;
 mod seam;
 mod session;
 #[doc(hidden)]
@@ -49,6 +50,7 @@ use self::{
     lock::FileLock,
     queue::{Limits, Queue},
     readers::{PendingRead, ReadQueue, ReadSession},
+    recent_names::RecentNames,
     session::Session,
     work::{Pending, Rank},
     writer::Writer,
@@ -63,6 +65,7 @@ pub struct SqliteStore {
     epoch: Epoch,
     queue: Arc<Queue>,
     reads: Arc<ReadQueue>,
+    recent: Arc<RecentNames>,
     writer: Option<JoinHandle<()>>,
     readers: Vec<JoinHandle<()>>,
     /// Freed last.
@@ -85,7 +88,9 @@ impl SqliteStore {
             batch_bytes: options.batch_bytes_max,
         }));
         let reads = Arc::new(ReadQueue::new(options.reads_waiting_max));
-        let mut store = Self { options, epoch, queue, reads, writer: None, readers: Vec::new(), _lock: lock };
+        let recent = Arc::new(RecentNames::default());
+        let mut store =
+            Self { options, epoch, queue, reads, recent, writer: None, readers: Vec::new(), _lock: lock };
         // From here on, an error drops the store, which ends the threads that run.
         store.start(conn)?;
         Ok(store)
@@ -95,12 +100,14 @@ impl SqliteStore {
         let failed = |source| OpenError::File { path: self.options.path.clone(), source };
         for number in 0..self.options.readers.get() {
             let conn = open::open_reader(&self.options)?;
-            let (options, reads) = (self.options.clone(), self.reads.clone());
+            let (options, reads, recent) = (self.options.clone(), self.reads.clone(), self.recent.clone());
             let reader = Builder::new().name(format!("sqlite-reader-{number}"));
-            let reader = reader.spawn(move || readers::run(&options, &reads, conn)).map_err(failed)?;
+            let reader =
+                reader.spawn(move || readers::run(&options, &reads, &recent, conn)).map_err(failed)?;
             self.readers.push(reader);
         }
-        let writer = Writer { options: self.options.clone(), queue: self.queue.clone(), epoch: self.epoch };
+        let (options, queue, recent) = (self.options.clone(), self.queue.clone(), self.recent.clone());
+        let writer = Writer { options, queue, epoch: self.epoch, recent };
         let thread = Builder::new().name("sqlite-writer".to_owned());
         self.writer = Some(thread.spawn(move || writer.run(conn)).map_err(failed)?);
         Ok(())

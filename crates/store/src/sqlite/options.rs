@@ -62,6 +62,8 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// Who moves the write-ahead log into the database file.
     pub checkpoints: Checkpoints,
+    /// New names that are kept in the order in which they came before they go into the tree of names, many at once.
+    pub new_names_max: usize,
     /// Who is told of commits.
     pub watch: Option<Arc<dyn CommitWatch>>,
     /// For tests: pretends a full disk.
@@ -88,6 +90,7 @@ impl SqliteOptions {
             idle_after: Duration::from_secs(1),
             busy_timeout: Duration::from_secs(5),
             checkpoints: Checkpoints::Own,
+            new_names_max: 65_536,
             watch: None,
             page_limit: PageLimit::default(),
         }

@@ -1,8 +1,8 @@
 //! Reading messages, custody, configuration and counts.
 
 use bytes::Bytes;
-use posthaste_core::{Attempt, JobId, MessageId, StateName, TenantId};
-use rusqlite::params;
+use posthaste_core::{Attempt, JobId, MessageId, MessageKey, StateName, TenantId};
+use rusqlite::{Params, Statement, params};
 
 use super::{
     cells::{Cells, signed},
@@ -18,21 +18,29 @@ const CUSTODY_MAX: usize = 1_000;
 /// A payload and its media type.
 pub(super) type Payload = (Bytes, Option<Box<str>>);
 
+/// The first cell of the first row, if there is one.
+fn one_number(statement: &mut Statement<'_>, at: impl Params) -> Result<Option<u64>, Fault> {
+    let mut rows = statement.query(at)?;
+    match rows.next()? {
+        Some(row) => Ok(Some(Cells::of(row, 0).int()?)),
+        None => Ok(None),
+    }
+}
+
 impl ReadSession<'_> {
     pub(super) fn message(
         &mut self,
-        (tenant, name): &(TenantId, MessageName),
+        (tenant, name, recent): &(TenantId, MessageName, Option<i64>),
     ) -> Result<Option<MessageView>, Fault> {
         let id = match name {
             MessageName::Id(id) => *id,
             MessageName::Key(key) => {
-                let mut rows = self.sql.keys_find.query(params![tenant.0, key.as_str()])?;
-                let Some(row) = rows.next()? else { return Ok(None) };
-                Cells::of(row, 0).message_id()?
+                let Some(id) = self.message_named(*tenant, key, *recent)? else { return Ok(None) };
+                id
             }
         };
         let Some(mut view) = self.bare_message(*tenant, id)? else { return Ok(None) };
-        view.duplicates = self.duplicates(*tenant, view.key.as_str())?;
+        view.duplicates = self.duplicates(*tenant, &view.key)?;
         view.aliases = self.other_names(*tenant, id)?;
         Ok(Some(view))
     }
@@ -63,17 +71,41 @@ impl ReadSession<'_> {
         Ok(Some(view))
     }
 
-    fn duplicates(&mut self, tenant: TenantId, key: &str) -> Result<u64, Fault> {
-        let mut rows = self.sql.keys_duplicates.query(params![tenant.0, key])?;
-        let Some(row) = rows.next()? else { return Err(Fault::Invariant("a message's key is missing")) };
-        Ok(Cells::of(row, 0).int()?)
-    }
-
-    fn other_names(
+    /// `recent` is where the name was before this read's snapshot was taken, unless it was in `keys`.
+    fn message_named(
         &mut self,
         tenant: TenantId,
-        id: MessageId,
-    ) -> Result<Vec<(KeyKind, posthaste_core::MessageKey)>, Fault> {
+        key: &MessageKey,
+        recent: Option<i64>,
+    ) -> Result<Option<MessageId>, Fault> {
+        let mut rows = self.sql.keys_find.query(params![tenant.0, key.as_str()])?;
+        if let Some(row) = rows.next()? {
+            return Ok(Some(Cells::of(row, 0).message_id()?));
+        }
+        let Some(recent) = recent else { return Ok(None) };
+        let mut rows = self.sql.keys_new_find.query(params![recent, tenant.0, key.as_str()])?;
+        match rows.next()? {
+            Some(row) => Ok(Some(Cells::of(row, 0).message_id()?)),
+            None => Ok(None),
+        }
+    }
+
+    fn duplicates(&mut self, tenant: TenantId, key: &MessageKey) -> Result<u64, Fault> {
+        let name = params![tenant.0, key.as_str()];
+        if let Some(duplicates) = one_number(&mut self.sql.keys_duplicates, name)? {
+            return Ok(duplicates);
+        }
+        if let Some(row) = self.recent.row_of(tenant, key) {
+            let at = params![row, tenant.0, key.as_str()];
+            if let Some(duplicates) = one_number(&mut self.sql.keys_new_duplicates, at)? {
+                return Ok(duplicates);
+            }
+        }
+        let found = one_number(&mut self.sql.keys_new_duplicates_anywhere, name)?;
+        found.ok_or(Fault::Invariant("a message's key is missing"))
+    }
+
+    fn other_names(&mut self, tenant: TenantId, id: MessageId) -> Result<Vec<(KeyKind, MessageKey)>, Fault> {
         let mut rows = self.sql.keys_of_message.query(params![tenant.0, id.0.to_be_bytes()])?;
         let mut names = Vec::new();
         while let Some(row) = rows.next()? {

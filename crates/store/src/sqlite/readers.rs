@@ -19,6 +19,7 @@ use super::{
     fault::{Fault, PanicText, Reach},
     open::open_reader,
     options::SqliteOptions,
+    recent_names::RecentNames,
     statements::ReadStatements,
 };
 use crate::{Clock, StoreError};
@@ -36,6 +37,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 pub(super) struct ReadSession<'c> {
     pub(super) sql: ReadStatements<'c>,
     clock: Arc<dyn Clock>,
+    pub(super) recent: Arc<RecentNames>,
 }
 
 impl ReadSession<'_> {
@@ -157,12 +159,12 @@ impl ReadQueue {
 }
 
 /// One thread's work: serves until the store is closed.
-pub(super) fn run(options: &SqliteOptions, queue: &ReadQueue, first: Connection) {
+pub(super) fn run(options: &SqliteOptions, queue: &ReadQueue, recent: &Arc<RecentNames>, first: Connection) {
     let mut opened = Some(first);
     loop {
         let conn = opened.take().map_or_else(|| open_reader(options), Ok);
         let served = match conn {
-            Ok(mut conn) => serve(&mut conn, options, queue),
+            Ok(mut conn) => serve(&mut conn, options, queue, recent),
             Err(error) => {
                 tracing::warn!(%error, "a reader can't open the database yet");
                 if queue.rest() {
@@ -178,11 +180,17 @@ pub(super) fn run(options: &SqliteOptions, queue: &ReadQueue, first: Connection)
     }
 }
 
-fn serve(conn: &mut Connection, options: &SqliteOptions, queue: &ReadQueue) -> Result<(), Fault> {
+fn serve(
+    conn: &mut Connection,
+    options: &SqliteOptions,
+    queue: &ReadQueue,
+    recent: &Arc<RecentNames>,
+) -> Result<(), Fault> {
     let looks = Arc::new(AtomicU32::new(0));
     let counted = looks.clone();
     conn.progress_handler(STEPS, Some(move || counted.fetch_add(1, Ordering::Relaxed) >= LOOKS_MAX))?;
-    let mut session = ReadSession { sql: ReadStatements::prepare(conn)?, clock: options.clock.clone() };
+    let (sql, clock) = (ReadStatements::prepare(conn)?, options.clock.clone());
+    let mut session = ReadSession { sql, clock, recent: recent.clone() };
     while let Some(read) = queue.take() {
         if read.is_abandoned() {
             continue;

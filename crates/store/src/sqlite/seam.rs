@@ -65,7 +65,12 @@ impl Reads for SqliteStore {
         tenant: TenantId,
         name: MessageName,
     ) -> BoxFuture<'_, Result<Option<MessageView>, StoreError>> {
-        self.read((tenant, name), |session, input| session.message(input))
+        // Before the read's snapshot is taken.
+        let row = match &name {
+            MessageName::Key(key) => self.recent.row_of(tenant, key),
+            MessageName::Id(_) => None,
+        };
+        self.read((tenant, name, row), |session, input| session.message(input))
     }
 
     fn payload(

@@ -14,6 +14,7 @@ use super::{
     fault::Fault,
     leased::Leased,
     options::{CommitWatch, SqliteOptions},
+    recent_names::{Moves, RecentNames},
     statements::WriteStatements,
 };
 use crate::Clock;
@@ -35,6 +36,9 @@ pub(super) struct Session<'c> {
     clock: Arc<dyn Clock>,
     /// Who is told of commits.
     pub(super) watch: Option<Arc<dyn CommitWatch>>,
+    pub(super) recent: Arc<RecentNames>,
+    pub(super) moves: Moves,
+    pub(super) new_names_max: usize,
     /// Rows that were written before the batch that runs.
     rows: u64,
     /// Only this thread writes lanes, so what was read stays true until it is written, or rolled back.
@@ -51,7 +55,12 @@ pub(super) struct Lane {
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(conn: &'c Connection, epoch: Epoch, options: &SqliteOptions) -> rusqlite::Result<Self> {
+    pub(super) fn new(
+        conn: &'c Connection,
+        epoch: Epoch,
+        options: &SqliteOptions,
+        recent: Arc<RecentNames>,
+    ) -> rusqlite::Result<Self> {
         let clock = options.clock.clone();
         Ok(Self {
             conn,
@@ -62,6 +71,9 @@ impl<'c> Session<'c> {
             leased: Leased::default(),
             clock,
             watch: options.watch.clone(),
+            recent,
+            moves: Moves::default(),
+            new_names_max: options.new_names_max,
             rows: conn.total_changes(),
             lanes: HashMap::new(),
             corrupt: HashSet::new(),
@@ -83,6 +95,7 @@ impl<'c> Session<'c> {
     /// The transaction was rolled back: what was learned in it is not true.
     pub(super) fn forget(&mut self) {
         self.counts.drop_batch();
+        self.forget_recent();
         self.lanes.clear();
         self.leased.forget();
         self.corrupt.clear();
@@ -91,6 +104,7 @@ impl<'c> Session<'c> {
     /// The operation was rolled back.
     pub(super) fn forget_operation(&mut self) {
         self.counts.drop_operation();
+        self.forget_recent();
         self.lanes.clear();
         self.leased.forget();
     }

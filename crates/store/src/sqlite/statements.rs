@@ -27,6 +27,8 @@ statements! {
         begin commit rollback savepoint savepoint_release savepoint_rollback
         checkpoint_passive checkpoint_truncate
         keys_claim keys_find keys_of_message keys_count_duplicate
+        keys_new_insert keys_new_find keys_new_list keys_new_move keys_new_differs keys_new_delete
+        keys_new_count_duplicate
         messages_insert messages_named_alike messages_accepted messages_body
         jobs_insert jobs_insert_new jobs_write jobs_write_attempt jobs_write_lease jobs_delete jobs_done_insert jobs_done_delete
         jobs_load jobs_done_load jobs_due_count jobs_due jobs_next_due jobs_of_message
@@ -46,6 +48,7 @@ statements! {
     ReadStatements, READS {
         read_begin read_end
         keys_find keys_of_message keys_duplicates
+        keys_new_find keys_new_duplicates keys_new_duplicates_anywhere
         messages_exists messages_view messages_payload
         jobs_load jobs_done_load jobs_of_message
         jobs_list_live_oldest jobs_list_live_newest jobs_list_done_oldest jobs_list_done_newest

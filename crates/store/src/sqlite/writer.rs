@@ -17,6 +17,7 @@ use super::{
     open::open_again,
     options::SqliteOptions,
     queue::{Queue, Taken},
+    recent_names::RecentNames,
     session::Session,
     work::Work,
 };
@@ -32,6 +33,7 @@ pub(super) struct Writer {
     pub(super) options: Arc<SqliteOptions>,
     pub(super) queue: Arc<Queue>,
     pub(super) epoch: Epoch,
+    pub(super) recent: Arc<RecentNames>,
 }
 
 impl Writer {
@@ -89,7 +91,9 @@ impl Writer {
     /// Until the store is closed, or the connection has to be.
     fn serve(&self, conn: &mut Connection, waiting: &mut VecDeque<Box<dyn Work>>) -> Result<(), Broken> {
         let mut log = Log::watch(conn, &self.options).map_err(fault)?;
-        let mut session = Session::new(conn, self.epoch, &self.options).map_err(broken)?;
+        let mut session =
+            Session::new(conn, self.epoch, &self.options, self.recent.clone()).map_err(broken)?;
+        session.read_recent_names().map_err(fault)?;
         loop {
             match self.queue.take(waiting, self.options.idle_after) {
                 Taken::Batch => {

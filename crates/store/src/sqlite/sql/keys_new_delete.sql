@@ -1,0 +1,2 @@
+DELETE FROM keys_new
+WHERE seq <= ?1

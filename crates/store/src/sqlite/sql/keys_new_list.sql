@@ -1,0 +1,3 @@
+SELECT seq, tenant, key
+FROM keys_new
+ORDER BY seq
