@@ -90,7 +90,7 @@ async fn r_a9_names_are_found_and_counted_before_while_and_after_they_move() {
 #[tokio::test]
 async fn r_a5_names_survive_a_start_at_any_stage_of_their_move() {
     let folder = tempfile::tempdir().unwrap();
-    let mut known = 0;
+    let mut known = 0_u32;
     let mut tenant_and_target = None;
     for round in 0..40_u32 {
         let store = SqliteStore::open(few_names(folder.path())).unwrap();
@@ -98,6 +98,10 @@ async fn r_a5_names_survive_a_start_at_any_stage_of_their_move() {
             tenant_and_target = Some(configure(&store).await);
         }
         let (tenant, target) = tenant_and_target.as_ref().unwrap();
+        if let Some(last) = known.checked_sub(1) {
+            let name = MessageName::Key(MessageKey::new(&key(last)).unwrap());
+            assert!(store.message(*tenant, name).await.unwrap().is_some(), "unknown right after the start");
+        }
         for _ in 0..=(round % 5) {
             accept_new(&store, message(*tenant, known, &key(known), target)).await;
             known += 1;

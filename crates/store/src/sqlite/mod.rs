@@ -88,7 +88,12 @@ impl SqliteStore {
             batch_bytes: options.batch_bytes_max,
         }));
         let reads = Arc::new(ReadQueue::new(options.reads_waiting_max));
-        let recent = Arc::new(RecentNames::default());
+        let recent = RecentNames::read(&conn).map_err(|source| OpenError::Sqlite {
+            path: options.path.clone(),
+            doing: "reading its new names",
+            source: source.into(),
+        })?;
+        let recent = Arc::new(recent);
         let mut store =
             Self { options, epoch, queue, reads, recent, writer: None, readers: Vec::new(), _lock: lock };
         // From here on, an error drops the store, which ends the threads that run.

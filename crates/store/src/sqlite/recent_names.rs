@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 use posthaste_core::{MessageKey, TenantId};
-use rusqlite::params;
+use rusqlite::{Connection, Statement, params};
 
 use super::{cells::Cells, fault::Fault, session::Session};
 
@@ -29,10 +29,15 @@ const LOOKED_AT: usize = 4 * MOVED_AT_ONCE;
 const REMOVED_AT_ONCE: i64 = 4_096;
 
 /// Where the new names are: shared with those who read.
-#[derive(Default)]
 pub(super) struct RecentNames(Mutex<BTreeMap<Name, i64>>);
 
 impl RecentNames {
+    /// As the table has them: before anybody reads, so that no name is unknown for a moment after a start.
+    pub(super) fn read(conn: &Connection) -> Result<Self, Fault> {
+        let names = read_names(&mut conn.prepare(include_str!("sql/keys_new_list.sql"))?)?;
+        Ok(Self(Mutex::new(names)))
+    }
+
     /// The row of a name in `keys_new`, unless it is in `keys`. Whoever reads asks before the snapshot is taken: a name that
     /// is not here any more was in `keys` before.
     pub(super) fn row_of(&self, tenant: TenantId, key: &MessageKey) -> Option<i64> {
@@ -58,6 +63,17 @@ enum Stage {
     Moving { last: i64, after: Option<Name> },
     /// All up to a row are in the tree, and are removed.
     Removing { last: i64, next: i64 },
+}
+
+fn read_names(list: &mut Statement<'_>) -> Result<BTreeMap<Name, i64>, Fault> {
+    let mut names = BTreeMap::new();
+    let mut rows = list.query([])?;
+    while let Some(row) = rows.next()? {
+        let mut cells = Cells::of(row, 0);
+        let (seq, tenant, key) = (cells.int()?, TenantId(cells.int()?), cells.key()?);
+        names.insert((tenant, key), seq);
+    }
+    Ok(names)
 }
 
 impl Session<'_> {
@@ -95,14 +111,7 @@ impl Session<'_> {
 
     /// Reads which names are in `keys_new`. It holds some ten thousand.
     pub(super) fn read_recent_names(&mut self) -> Result<(), Fault> {
-        let mut names = BTreeMap::new();
-        let mut rows = self.sql.keys_new_list.query([])?;
-        while let Some(row) = rows.next()? {
-            let mut cells = Cells::of(row, 0);
-            let (seq, tenant, key) = (cells.int()?, TenantId(cells.int()?), cells.key()?);
-            names.insert((tenant, key), seq);
-        }
-        drop(rows);
+        let names = read_names(&mut self.sql.keys_new_list)?;
         *self.recent.0.lock() = names;
         self.moves = Moves::default();
         Ok(())
