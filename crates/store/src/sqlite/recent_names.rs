@@ -14,19 +14,23 @@ use parking_lot::Mutex;
 use posthaste_core::{MessageKey, TenantId};
 use rusqlite::{Connection, Statement, params};
 
-use super::{cells::Cells, fault::Fault, session::Session};
+use super::{
+    cells::{Cells, signed},
+    fault::Fault,
+    session::Session,
+};
 
 /// A tenant's name of a message.
 type Name = (TenantId, MessageKey);
 
-/// Names that go into the tree in one commit.
-const MOVED_AT_ONCE: usize = 512;
+/// Names that go into the tree for each that comes: who adds none pays for none, and there are never many more than may be.
+const MOVED_FOR_EACH: usize = 2;
 
-/// Names that are looked at for it.
-const LOOKED_AT: usize = 4 * MOVED_AT_ONCE;
+/// Names that are looked at for each that comes.
+const LOOKED_AT_FOR_EACH: usize = 4 * MOVED_FOR_EACH;
 
-/// Rows of names that went into the tree, removed in one commit.
-const REMOVED_AT_ONCE: i64 = 4_096;
+/// Rows of names that went into the tree, removed for each that comes.
+const REMOVED_FOR_EACH: usize = 8;
 
 /// Where the new names are: shared with those who read.
 pub(super) struct RecentNames(Mutex<BTreeMap<Name, i64>>);
@@ -51,6 +55,8 @@ pub(super) struct Moves {
     /// What is in memory may not be what is in the table.
     stale: bool,
     stage: Stage,
+    /// Names that came since the last step.
+    added: usize,
     /// Went into the tree in the transaction that runs.
     moved: Vec<Name>,
 }
@@ -94,6 +100,7 @@ impl Session<'_> {
         self.sql.keys_new_insert.execute(params![tenant.0, key.as_str(), "key", message])?;
         let row = self.conn.last_insert_rowid();
         self.recent.0.lock().insert((tenant, key.clone()), row);
+        self.moves.added += 1;
         Ok(())
     }
 
@@ -120,6 +127,10 @@ impl Session<'_> {
     /// A step of what is due, in the transaction that is about to be committed.
     pub(super) fn move_recent_names(&mut self) -> Result<(), Fault> {
         self.know_recent_names()?;
+        let added = std::mem::take(&mut self.moves.added);
+        if added == 0 {
+            return Ok(());
+        }
         match std::mem::take(&mut self.moves.stage) {
             Stage::Resting => {
                 let names = self.recent.0.lock();
@@ -128,9 +139,9 @@ impl Session<'_> {
                     self.moves.stage = Stage::Moving { last, after: None };
                 }
             }
-            Stage::Moving { last, after } => self.move_some(last, after.as_ref())?,
+            Stage::Moving { last, after } => self.move_some(last, after.as_ref(), added)?,
             Stage::Removing { last, next } => {
-                let until = last.min(next.saturating_add(REMOVED_AT_ONCE));
+                let until = last.min(next.saturating_add(signed(REMOVED_FOR_EACH * added)));
                 self.sql.keys_new_delete.execute([until])?;
                 if until < last {
                     self.moves.stage = Stage::Removing { last, next: until };
@@ -140,17 +151,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn move_some(&mut self, last: i64, after: Option<&Name>) -> Result<(), Fault> {
+    fn move_some(&mut self, last: i64, after: Option<&Name>, added: usize) -> Result<(), Fault> {
         let (mut chosen, mut looked_at) = (Vec::new(), None);
         {
             let names = self.recent.0.lock();
             let from = after.map_or(Unbounded, Excluded);
-            for (name, row) in names.range((from, Unbounded)).take(LOOKED_AT) {
+            for (name, row) in names.range((from, Unbounded)).take(LOOKED_AT_FOR_EACH * added) {
                 looked_at = Some(name.clone());
                 if *row <= last {
                     chosen.push((name.clone(), *row));
                 }
-                if chosen.len() >= MOVED_AT_ONCE {
+                if chosen.len() >= MOVED_FOR_EACH * added {
                     break;
                 }
             }
