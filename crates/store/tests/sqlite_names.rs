@@ -131,3 +131,24 @@ async fn a_batch_that_is_separated_forgets_the_names_of_what_failed() {
         accept_new(&store, message(tenant, number, &key(number), &target)).await;
     }
 }
+
+#[tokio::test]
+async fn one_name_that_two_messages_have_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(few_names(folder.path())).unwrap();
+    let (tenant, target) = configure(&store).await;
+    for number in 0..4 {
+        accept_new(&store, message(tenant, number, &key(number), &target)).await;
+    }
+    let conn = Connection::open(folder.path().join("store.db")).unwrap();
+    let bad = "INSERT INTO keys (tenant, key, kind, message) SELECT tenant, key, kind, zeroblob(16) FROM keys_new WHERE seq = 2";
+    assert_eq!(1, conn.execute(bad, []).unwrap());
+    drop(conn);
+    for number in 4..200 {
+        accept_new(&store, message(tenant, number, &key(number), &target)).await;
+    }
+    for number in (0..200).filter(|number| *number != 1) {
+        let name = MessageName::Key(MessageKey::new(&key(number)).unwrap());
+        assert!(store.message(tenant, name).await.unwrap().is_some(), "{number}");
+    }
+}
