@@ -39,7 +39,7 @@ pub const ALIASES_MAX: usize = 8;
 pub const FANOUT_INLINE_MAX: usize = 100;
 
 /// Jobs that one step of a fan-out makes.
-pub const FANOUT_CHUNK: usize = 500;
+pub const FANOUT_CHUNK: usize = 100;
 
 /// Jobs listed in the answer to a publish. Contract.
 pub const JOBS_LISTED_MAX: usize = 100;

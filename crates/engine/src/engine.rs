@@ -16,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Directory, EngineError,
     dispatch::Dispatcher,
+    message_ids::MessageIds,
     metrics::Metrics,
     ports::{Clock, HttpSender, Secrets, UrlJudge},
     waiters::Waiters,
@@ -80,6 +81,7 @@ pub struct Engine {
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) metrics: Metrics,
     pub(crate) waiters: Waiters,
+    pub(crate) message_ids: MessageIds,
     pub(crate) dispatcher: Dispatcher,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
@@ -111,6 +113,7 @@ impl Engine {
             changing: tokio::sync::Mutex::default(),
             metrics: parts.metrics,
             waiters: Waiters::default(),
+            message_ids: MessageIds::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),

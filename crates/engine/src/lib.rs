@@ -16,6 +16,7 @@ mod intake;
 mod jobs;
 mod loops;
 mod manage;
+mod message_ids;
 mod metrics;
 mod observe;
 pub mod ports;

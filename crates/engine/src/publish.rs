@@ -184,13 +184,7 @@ impl Engine {
 
     /// A fresh UUIDv7 of the store's time.
     pub(crate) fn new_message_id(&self) -> MessageId {
-        let now = u64::try_from(self.clock.now().0).unwrap_or(0);
-        let stamp = uuid::Timestamp::from_unix(
-            uuid::NoContext,
-            now / 1_000,
-            u32::try_from(now % 1_000).unwrap_or(0) * 1_000_000,
-        );
-        MessageId(uuid::Uuid::new_v7(stamp).as_u128())
+        self.message_ids.next(self.clock.now())
     }
 }
 

@@ -33,7 +33,7 @@ fn the_limits_are_golden() {
         PUBLISH_BATCH_BYTES_MAX   4194304
         ALIASES_MAX               8
         FANOUT_INLINE_MAX         100
-        FANOUT_CHUNK              500
+        FANOUT_CHUNK              100
         JOBS_LISTED_MAX           100
         CONSUME_MAX               1000
         CONSUME_BYTES_MAX         4194304

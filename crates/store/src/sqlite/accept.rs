@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{
     cells::{Cells, signed},
     fault::Fault,
-    job_rows::{Extra, family, one},
+    job_rows::{Extra, one},
     session::Session,
     targets,
 };
@@ -218,12 +218,6 @@ impl Session<'_> {
 
     /// Gives the message's place in the order of acceptance.
     fn insert_message(&mut self, new: &NewMessage, jobs_total: usize) -> Result<i64, Fault> {
-        let (first, last) = family(new.id.0);
-        if self.sql.messages_named_alike.exists(params![new.tenant.0, first, last])? {
-            return Err(Fault::Invariant(
-                "another message has this id, or one whose jobs would have the same",
-            ));
-        }
         let inserted = self.sql.messages_insert.execute(params![
             new.tenant.0,
             new.id.0.to_be_bytes(),

@@ -32,6 +32,7 @@ pub mod statements;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod weight;
 mod work;
 mod writer;
@@ -41,7 +42,7 @@ use std::{
     thread::{Builder, JoinHandle},
 };
 
-use posthaste_core::Epoch;
+use posthaste_core::{Epoch, TenantId};
 use tokio::sync::oneshot;
 
 pub use self::options::{Checkpoints, CommitWatch, OpenError, PageLimit, SqliteOptions};
@@ -127,20 +128,21 @@ impl SqliteStore {
     ///
     /// Errors: as for every write. Cancel: safe.
     pub fn settings(&self) -> BoxFuture<'_, Result<Vec<(&'static str, String)>, StoreError>> {
-        self.write(Rank::Foreground, 0, (), |session, ()| open::settings_of(session.conn))
+        self.write(Rank::Foreground, None, 0, (), |session, ()| open::settings_of(session.conn))
     }
 
     /// Queues one operation and waits for its answer.
     fn write<I: Send + 'static, O: Send + 'static>(
         &self,
         rank: Rank,
+        tenant: Option<TenantId>,
         bytes: usize,
         input: I,
         run: fn(&mut Session<'_>, &I) -> Result<O, Fault>,
     ) -> BoxFuture<'_, Result<O, StoreError>> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            self.queue.push(Box::new(Pending { input, bytes, run, output: None, reply }), rank)?;
+            self.queue.push(Box::new(Pending { input, bytes, run, output: None, reply }), rank, tenant)?;
             let gone = |error| Err(StoreError::InDoubt(Box::new(error)));
             answer.await.unwrap_or_else(gone)
         })

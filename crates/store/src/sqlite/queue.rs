@@ -1,11 +1,18 @@
 //! The bounded queue before the writer.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use parking_lot::{Condvar, Mutex};
+use posthaste_core::TenantId;
 use tokio::sync::Notify;
 
-use super::work::{Rank, Work};
+use super::{
+    turns::Turns,
+    work::{Rank, Work},
+};
 use crate::StoreError;
 
 /// After so many batches without background work, one piece of it comes first: background is late, never starved.
@@ -38,7 +45,7 @@ pub(super) struct Queue {
 }
 
 struct State {
-    foreground: VecDeque<Box<dyn Work>>,
+    foreground: Turns,
     background: VecDeque<Box<dyn Work>>,
     bytes: usize,
     health: Health,
@@ -61,7 +68,7 @@ pub(super) enum Taken {
 impl Queue {
     pub(super) fn new(limits: Limits) -> Self {
         let state = State {
-            foreground: VecDeque::new(),
+            foreground: Turns::default(),
             background: VecDeque::new(),
             bytes: 0,
             health: Health::Serving,
@@ -71,19 +78,27 @@ impl Queue {
         Self { state: Mutex::new(state), wake: Condvar::new(), batch_ended: Notify::new(), limits }
     }
 
-    /// Takes `work` on, or says why not.
-    pub(super) fn push(&self, work: Box<dyn Work>, rank: Rank) -> Result<(), StoreError> {
+    /// Takes `work` of `tenant`, or of none or several, on, or says why not.
+    pub(super) fn push(
+        &self,
+        work: Box<dyn Work>,
+        rank: Rank,
+        tenant: Option<TenantId>,
+    ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         state.check()?;
         // Alone, even something too large is taken on: otherwise it never would be.
         let crowded =
             state.bytes.saturating_add(work.bytes()) > self.limits.waiting_bytes && state.waiting() > 0;
-        if crowded || state.waiting() >= self.limits.waiting_ops {
+        let Limits { waiting_ops, waiting_bytes, .. } = self.limits;
+        let flooded =
+            rank == Rank::Foreground && state.foreground.holds_too_much(tenant, waiting_ops, waiting_bytes);
+        if crowded || flooded || state.waiting() >= waiting_ops {
             return Err(StoreError::Overloaded);
         }
         state.bytes += work.bytes();
         match rank {
-            Rank::Foreground => state.foreground.push_back(work),
+            Rank::Foreground => state.foreground.push(tenant, work, Instant::now()),
             Rank::Background => state.background.push_back(work),
         }
         drop(state);
@@ -188,7 +203,9 @@ impl State {
     }
 
     fn take_all(&mut self) -> Vec<Box<dyn Work>> {
-        self.foreground.drain(..).chain(self.background.drain(..)).collect()
+        let mut all = self.foreground.drain();
+        all.extend(self.background.drain(..));
+        all
     }
 
     fn fill(&mut self, batch: &mut VecDeque<Box<dyn Work>>, limits: Limits) {
@@ -201,20 +218,23 @@ impl State {
             bytes += work.bytes();
             batch.push_front(work);
         }
-        for background in [false, true] {
-            let queue = if background { &mut self.background } else { &mut self.foreground };
-            while batch.len() < limits.batch_ops
-                && let Some(work) = queue.front()
-                && (batch.is_empty() || bytes + work.bytes() <= limits.batch_bytes)
-            {
-                let work = queue.pop_front().expect("it is at the front");
-                self.bytes -= work.bytes();
-                bytes += work.bytes();
-                if background {
-                    self.batches_without_background = 0;
-                }
-                batch.push_back(work);
+        let mut ops = batch.len();
+        let mut room = |size: usize| {
+            let fits = ops < limits.batch_ops && (ops == 0 || bytes + size <= limits.batch_bytes);
+            if fits {
+                (ops, bytes) = (ops + 1, bytes + size);
             }
+            fits
+        };
+        let waiting = &mut self.bytes;
+        let mut take = |work: Box<dyn Work>| {
+            *waiting -= work.bytes();
+            batch.push_back(work);
+        };
+        self.foreground.take_while(Instant::now(), &mut room, &mut take);
+        while self.background.front().is_some_and(|work| room(work.bytes())) {
+            self.batches_without_background = 0;
+            take(self.background.pop_front().expect("it is at the front"));
         }
         if !self.background.is_empty() {
             self.batches_without_background += 1;
@@ -255,7 +275,11 @@ mod tests {
     }
 
     fn push(queue: &Queue, bytes: usize, rank: Rank) -> Result<(), StoreError> {
-        queue.push(Box::new(Piece(bytes, Arc::default())), rank)
+        queue.push(Box::new(Piece(bytes, Arc::default())), rank, None)
+    }
+
+    fn push_of(queue: &Queue, tenant: u32, bytes: usize) -> Result<(), StoreError> {
+        queue.push(Box::new(Piece(bytes, Arc::default())), Rank::Foreground, Some(TenantId(tenant)))
     }
 
     /// The next batch, by the sizes of what is in it.
@@ -312,6 +336,29 @@ mod tests {
         assert!(matches!(push(&queue, 5, Rank::Foreground), Err(StoreError::Overloaded)));
     }
 
+    #[test]
+    fn r_g6_a_tenant_that_floods_is_served_in_turn_and_leaves_room() {
+        let queue = Queue::new(Limits { batch_ops: 40, batch_bytes: 1_000, ..LIMITS });
+        for _ in 0..50 {
+            push_of(&queue, 1, 1).unwrap();
+        }
+        let flooded = push_of(&queue, 1, 1);
+        assert!(matches!(flooded, Err(StoreError::Overloaded)), "half of what may wait is one tenant's");
+        assert_eq!(vec![1; 40], next(&queue), "alone, it has whole batches");
+        for _ in 0..40 {
+            push_of(&queue, 1, 1).unwrap();
+        }
+        push_of(&queue, 2, 2).unwrap();
+        push_of(&queue, 2, 3).unwrap();
+        let batch = next(&queue);
+        assert_eq!([1, 2, 1, 3, 1], batch[..5], "in turn");
+        assert_eq!(crate::sqlite::turns::SHARED_OPS_MAX + 2, batch.len(), "and no long batch beside others");
+        push(&queue, 7, Rank::Foreground).unwrap();
+        assert_eq!(7, next(&queue)[0], "the store's own work goes first");
+        let rest: usize = std::iter::repeat_with(|| next(&queue).len()).take(2).sum();
+        assert_eq!(50 - 2 * crate::sqlite::turns::SHARED_OPS_MAX, rest, "nothing is lost");
+    }
+
     #[tokio::test]
     async fn whoever_asks_how_it_is_waits_for_the_batch_in_hand() {
         let queue = Queue::new(LIMITS);
@@ -334,7 +381,7 @@ mod tests {
         let queue = Queue::new(LIMITS);
         let refused = Arc::default();
         for (bytes, rank) in [(1, Rank::Foreground), (2, Rank::Background)] {
-            queue.push(Box::new(Piece(bytes, Arc::clone(&refused))), rank).unwrap();
+            queue.push(Box::new(Piece(bytes, Arc::clone(&refused))), rank, None).unwrap();
         }
         queue.break_off(|| StoreError::unavailable("on purpose"));
         assert_eq!([1, 2], **refused.lock().unwrap());

@@ -18,37 +18,41 @@ use crate::{
 
 impl Store for SqliteStore {
     fn accept(&self, messages: Vec<NewMessage>) -> BoxFuture<'_, Result<Vec<Acceptance>, StoreError>> {
-        self.write(Foreground, weight::of_messages(&messages), messages, |session, input| {
+        let tenant = the_one(messages.iter().map(|message| message.tenant));
+        self.write(Foreground, tenant, weight::of_messages(&messages), messages, |session, input| {
             session.accept(input)
         })
     }
 
     fn apply(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
-        self.write(Foreground, weight::of_commands(&commands), commands, |session, input| {
+        let tenant = the_one(commands.iter().map(|command| command.tenant));
+        self.write(Foreground, tenant, weight::of_commands(&commands), commands, |session, input| {
             session.apply(input)
         })
     }
 
     fn lease(&self, requests: Vec<LeaseRequest>) -> BoxFuture<'_, Result<Vec<LeaseGrant>, StoreError>> {
-        self.write(Foreground, weight::of_requests(&requests), requests, |session, input| {
+        self.write(Foreground, None, weight::of_requests(&requests), requests, |session, input| {
             session.lease(input)
         })
     }
 
     fn fan_out(&self, jobs_max: usize) -> BoxFuture<'_, Result<FanOutStep, StoreError>> {
-        self.write(Background, weight::of_fan_out(jobs_max), jobs_max, |session, input| {
+        self.write(Background, None, weight::of_fan_out(jobs_max), jobs_max, |session, input| {
             session.fan_out(*input)
         })
     }
 
     fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
-        self.write(Foreground, weight::of_changes(&changes), changes, |session, input| {
+        self.write(Foreground, None, weight::of_changes(&changes), changes, |session, input| {
             session.configure(input)
         })
     }
 
     fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.write(Background, weight::of_entries(&entries), entries, |session, input| session.note(input))
+        self.write(Background, None, weight::of_entries(&entries), entries, |session, input| {
+            session.note(input)
+        })
     }
 }
 
@@ -140,4 +144,10 @@ impl Reads for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.read((tenant, message), |session, input| session.briefs(input))
     }
+}
+
+/// The tenant of all; `None` if there are several, or none.
+fn the_one(mut tenants: impl Iterator<Item = TenantId>) -> Option<TenantId> {
+    let first = tenants.next()?;
+    tenants.all(|tenant| tenant == first).then_some(first)
 }

@@ -29,7 +29,7 @@ statements! {
         keys_claim keys_find keys_of_message keys_count_duplicate
         keys_new_insert keys_new_find keys_new_list keys_new_move keys_new_differs keys_new_delete
         keys_new_count_duplicate
-        messages_insert messages_named_alike messages_accepted messages_body
+        messages_insert messages_accepted messages_body
         jobs_insert jobs_insert_new jobs_write jobs_write_attempt jobs_write_lease jobs_delete jobs_done_insert jobs_done_delete
         jobs_load jobs_done_load jobs_due_count jobs_due jobs_next_due jobs_of_message
         lanes_find lanes_hold lanes_of_destination lanes_last lanes_insert

@@ -38,7 +38,7 @@ async fn around(
             tokio::spawn(async move { store.configure(tenant(number)).await.map(|_| ()) })
         })
         .collect();
-    let error = store.write(Foreground, 0, culprit, |_, culprit| culprit()).await.unwrap_err();
+    let error = store.write(Foreground, None, 0, culprit, |_, culprit| culprit()).await.unwrap_err();
     let mut answers = Vec::new();
     for neighbour in neighbours {
         answers.push(neighbour.await.unwrap());
@@ -97,7 +97,7 @@ async fn operations_whose_caller_is_gone_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let first = store.configure(tenant(1));
-    let gone = store.write(Foreground, 0, (), |_, ()| {
+    let gone = store.write(Foreground, None, 0, (), |_, ()| {
         RAN.store(true, Ordering::SeqCst);
         Ok(())
     });
@@ -127,13 +127,14 @@ async fn batches_of(folder: &tempfile::TempDir, operations: usize, bytes: usize)
         Ok(())
     };
     let holder = store.clone();
-    let holding = tokio::spawn(async move { holder.write(Foreground, 0, Mutex::new(held), hold).await });
+    let holding =
+        tokio::spawn(async move { holder.write(Foreground, None, 0, Mutex::new(held), hold).await });
     let others: Vec<_> = (0..operations)
         .map(|_| {
             let store = store.clone();
-            tokio::spawn(
-                async move { store.write(Foreground, bytes, (), |session, ()| Ok(session.now)).await },
-            )
+            tokio::spawn(async move {
+                store.write(Foreground, None, bytes, (), |session, ()| Ok(session.now)).await
+            })
         })
         .collect();
     // Each has queued its operation once it was polled.
@@ -176,7 +177,7 @@ async fn a_commit_that_fails_leaves_all_of_its_batch_in_doubt_and_the_next_one_s
             )?)
         };
         let (doomed, neighbour) =
-            tokio::join!(store.write(Foreground, 0, (), fail), store.configure(tenant(0)));
+            tokio::join!(store.write(Foreground, None, 0, (), fail), store.configure(tenant(0)));
         assert!(matches!(doomed, Err(StoreError::InDoubt(_))), "{doomed:?}");
         // It was in the same batch, or came too late for it.
         assert!(!matches!(neighbour, Err(StoreError::Corrupt(_) | StoreError::Conflict)), "{neighbour:?}");
