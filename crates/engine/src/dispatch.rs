@@ -331,5 +331,6 @@ fn push_request(endpoint: &Endpoint, limit: usize, node: &str) -> LeaseRequest {
         deadline_after: lease_for,
         starts: if endpoint.policy.on_unknown == OnUnknown::Retry { Start::WithLease } else { Start::Fenced },
         policy: Arc::clone(&endpoint.policy),
+        guarded: false,
     }
 }

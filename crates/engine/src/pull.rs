@@ -288,6 +288,7 @@ fn lease_request(tenant: TenantId, queue: &Queue, consume: &Consume) -> Result<L
         deadline_after: queue.deadline,
         starts: Start::WithLease,
         policy: Arc::clone(&queue.policy),
+        guarded: queue.ledger,
     })
 }
 

@@ -232,6 +232,7 @@ async fn drain_lanes(store: &SqliteStore, tenant: TenantId, lanes: &[LaneId], to
             lease_for: DurationMs::from_secs(30),
             deadline_after: DurationMs::from_mins(10),
             starts: Start::WithLease,
+            guarded: false,
             policy: policy.clone(),
         };
         let leased = store.lease(vec![request]).await.unwrap().remove(0).jobs;

@@ -92,6 +92,8 @@ pub struct LeaseRequest {
     pub starts: Start,
     /// The lane's policy.
     pub policy: Arc<Policy>,
+    /// The lane is that of a queue that keeps the ledger: a job whose key somebody else has is not handed out.
+    pub guarded: bool,
 }
 
 /// What a [`LeaseRequest`] got.

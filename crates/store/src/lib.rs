@@ -10,6 +10,7 @@ mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod job;
+mod ledger;
 pub mod memory;
 mod message;
 mod seam;
@@ -24,6 +25,9 @@ pub use error::{BoxError, StoreError};
 pub use job::{
     Applied, AppliedOutcome, AttemptView, Change, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant,
     LeaseRequest, LeasedJob,
+};
+pub use ledger::{
+    LedgerAction, LedgerAnswer, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ResetNote, StoredResult,
 };
 pub use message::{
     Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, JobBrief, KeyKind, MessageBody,

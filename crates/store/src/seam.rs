@@ -3,12 +3,12 @@
 use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
-use posthaste_core::{Epoch, JobId, MessageId, MessageKey, TenantId, Timestamp};
+use posthaste_core::{Epoch, EventId, JobId, MessageId, MessageKey, TenantId, Timestamp};
 
 use crate::{
     Acceptance, ApiKeyRow, Applied, Configure, Configured, CustodyEntry, DestinationRow, JobBrief,
-    JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageView, NewMessage, StateCount,
-    StoreError,
+    JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied, LedgerCommand,
+    LedgerEntry, MessageView, NamedJob, NewMessage, StateCount, StoreError,
 };
 
 /// A boxed future, so that the seam stays object-safe.
@@ -62,7 +62,8 @@ pub trait Store: Reads {
 
     /// Applies commands to jobs, in order: a later one sees what an earlier one did. One commit; answers in order.
     ///
-    /// No ledger entry is known to this store: the facts say [`posthaste_core::Entry::Unknown`]. A corrupt or missing
+    /// The facts say what the ledger's row of the job's event id says, if there is one; and what a step means for a
+    /// grant that the queue gave through the job is written to that row. A corrupt or missing
     /// job's command writes nothing, no hold either, and leaves the others alone.
     fn apply(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>>;
 
@@ -85,6 +86,14 @@ pub trait Store: Reads {
 
     /// Changes configuration. One commit; answers in order; a later change sees the earlier ones.
     fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>>;
+
+    /// Applies commands to ledger entries, in order: a later one sees what an earlier one did. One commit; answers in
+    /// order. The rules are those of [`posthaste_core::ledger`].
+    ///
+    /// A key without an entry that names a job of a queue that keeps the ledger is read from that job, while it was
+    /// tried: what is written then is a row. An entry that becomes done settles its job, if that waits or is a dead
+    /// letter.
+    fn ledger(&self, commands: Vec<LedgerCommand>) -> BoxFuture<'_, Result<Vec<LedgerApplied>, StoreError>>;
 
     /// Notes what stands in no other row. The entries are kept as given, each time they are given.
     fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>>;
@@ -173,6 +182,14 @@ pub trait Reads: Send + Sync {
 
     /// How many jobs are in each state: by tenant, then in the order of the states; without those that have none.
     fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>>;
+
+    /// A ledger entry: a row, or read from the job that `job` names as [`Store::ledger`] reads it.
+    fn entry(
+        &self,
+        tenant: TenantId,
+        key: EventId,
+        job: Option<NamedJob>,
+    ) -> BoxFuture<'_, Result<Option<LedgerEntry>, StoreError>>;
 
     /// A brief of the jobs that `accept` would list for this message: by lane, at most
     /// [`posthaste_core::limits::JOBS_LISTED_MAX`].

@@ -12,6 +12,8 @@ const WHOLE_TABLES: &[&str] = &[
     "destinations_list",
     "api_keys_list",
     "counts_list",
+    "ledger_any",
+    "ledger_first_fence",
     "keys_new_duplicates_anywhere",
     "keys_new_list",
 ];
@@ -32,7 +34,11 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
 
 fn schema() -> Connection {
     let conn = Connection::open_in_memory().unwrap();
-    conn.execute_batch(include_str!("../migrations/sqlite/V1__schema.sql")).unwrap();
+    for migration in
+        [include_str!("../migrations/sqlite/V1__schema.sql"), include_str!("../migrations/sqlite/V2__ledger.sql")]
+    {
+        conn.execute_batch(migration).unwrap();
+    }
     conn
 }
 

@@ -102,13 +102,6 @@ pub fn compile_endpoint(
 
 /// Understands a queue.
 pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result<Queue, ConfigError> {
-    if spec.ledger == Some(true) {
-        return Err(ConfigError::new(
-            "ledger",
-            "a queue's ledger is not available yet",
-            "leave it out, or write ledger = false",
-        ));
-    }
     let lease = spec.lease.map_or(DurationMs::from_secs(60), |text| text.0);
     bounded("lease", lease, limits::LEASE_MIN, limits::LEASE_MAX)?;
     let deadline = spec.deadline.map_or(DurationMs::from_mins(15).max(lease), |text| text.0);
@@ -122,6 +115,7 @@ pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result
         tenant,
         lane,
         id: name("name", &spec.name)?,
+        ledger: spec.ledger.unwrap_or(true),
         lease,
         deadline,
         policy: Arc::new(policy),

@@ -56,6 +56,8 @@ pub struct Queue {
     pub lane: LaneId,
     /// Its name.
     pub id: DestinationId,
+    /// Whether it keeps the ledger for its jobs' event ids.
+    pub ledger: bool,
     /// How long a lease holds unless asked otherwise.
     pub lease: DurationMs,
     /// How long an attempt may take.

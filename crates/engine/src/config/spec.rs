@@ -130,7 +130,8 @@ pub struct QueueSpec {
     /// How long an attempt may take, extended or not; 15 min unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<DurationText>,
-    /// Whether the queue keeps a ledger. `true` is refused until there is one.
+    /// Whether the queue keeps the ledger: a lease claims the event id's entry, and the end of the attempt ends the
+    /// grant; `true` unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<bool>,
     /// The workers guard the event id themselves.

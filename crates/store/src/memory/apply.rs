@@ -7,7 +7,7 @@ use posthaste_core::{
 
 use super::tables::{EPOCH, Tables};
 use crate::{
-    Applied, AppliedOutcome, AttemptView, Change, JobCommand, Stage,
+    Applied, AppliedOutcome, AttemptView, Change, JobCommand, Stage, ledger,
     step::{self, STALE_REPORTS_RECORDED_MAX},
 };
 
@@ -20,7 +20,7 @@ impl Tables {
                 if let Some(until) = command.hold_lane_until {
                     self.hold(job.tenant, job.lane, until);
                 }
-                let (reply, change) = self.decide(&job, command, now);
+                let (reply, change) = self.decide(&job, command, false, now);
                 AppliedOutcome::Decided { reply, change: change.map(Box::new) }
             }
         };
@@ -38,12 +38,14 @@ impl Tables {
         &mut self,
         job: &Job,
         command: &JobCommand,
+        guarded: bool,
         now: Timestamp,
     ) -> (Result<Answer, Refusal>, Option<Change>) {
-        let facts = self.facts(job, command);
+        let entry = self.entry_beside(job);
+        let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
+        let facts = self.facts(job, command, fact);
         let verdict = transition(job, &facts, &command.command, &command.policy, now);
-        let (message, accepted) = self.message_of(job.tenant, job.id);
-        let (key, accepted_at) = (accepted.given.key.clone(), accepted.accepted_at);
+        let message = self.message_of(job.tenant, job.id).0;
         if let Some(entry) = step::custody_of(job, message, command, &verdict, now)
             && (entry.stage != Stage::StaleReport
                 || self.noted(job.tenant, message, Some(job.id), Stage::StaleReport)
@@ -51,6 +53,19 @@ impl Tables {
         {
             self.note(entry);
         }
+        let (reply, change) = self.write_verdict(job, verdict);
+        self.entry_after_step(entry.as_ref(), change.as_ref(), &command.command, guarded, now);
+        (reply, change)
+    }
+
+    /// Writes what the core decided.
+    pub(super) fn write_verdict(
+        &mut self,
+        job: &Job,
+        verdict: Verdict,
+    ) -> (Result<Answer, Refusal>, Option<Change>) {
+        let accepted = self.message_of(job.tenant, job.id).1;
+        let (key, accepted_at) = (accepted.given.key.clone(), accepted.accepted_at);
         match verdict {
             Verdict::Recorded(answer) => (Ok(answer), None),
             Verdict::Refused(refusal) => (Err(refusal), None),
@@ -64,7 +79,7 @@ impl Tables {
         }
     }
 
-    fn facts(&self, job: &Job, command: &JobCommand) -> Facts {
+    fn facts(&self, job: &Job, command: &JobCommand, entry: Entry) -> Facts {
         let needs = step::needs(job, &command.command);
         let own = needs.own.and_then(|attempt| self.attempts.get(&(job.tenant, job.id, attempt)));
         let span = if needs.span {
@@ -75,7 +90,7 @@ impl Tables {
         Facts {
             epoch: EPOCH,
             own: own.map(record_of),
-            entry: Entry::Unknown,
+            entry,
             span,
             lane_held_ms: self.held_ms(job.tenant, job.lane),
         }

@@ -3,7 +3,7 @@
 use posthaste_core::{Answer, Command, JobId, Share, Timestamp, limits, share_out};
 
 use super::tables::Tables;
-use crate::{JobCommand, LeaseGrant, LeaseRequest, LeasedJob, MessageBody};
+use crate::{JobCommand, LeaseGrant, LeaseRequest, LeasedJob, MessageBody, ledger};
 
 impl Tables {
     pub(super) fn lease(&mut self, request: &LeaseRequest, now: Timestamp) -> LeaseGrant {
@@ -57,7 +57,14 @@ impl Tables {
             hold_lane_until: None,
             actor: None,
         };
-        match self.decide(&job, &command, now) {
+        let entry = self.entry_beside(&job).filter(|_| request.guarded);
+        let held = entry.and_then(|entry| ledger::held_from(&entry.entry, now));
+        match self.decide(&job, &command, request.guarded && held.is_none(), now) {
+            (Ok(Answer::Leased { fence, .. }), Some(change)) if held.is_some() => {
+                let told = ledger::in_progress_elsewhere(fence, now, held.unwrap_or(now));
+                let command = JobCommand { command: told, ..command };
+                grant.settled.extend(self.decide(&change.job, &command, false, now).1);
+            }
             (Ok(Answer::Leased { fence, path }), Some(change)) => {
                 let wire_id = self.jobs[&(request.tenant, id)].wire_id.clone();
                 let message = self.body_of(request.tenant, id);

@@ -7,6 +7,7 @@ mod accept;
 mod apply;
 mod configure;
 mod lease;
+mod ledger;
 mod read;
 mod tables;
 
@@ -14,13 +15,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::{JobId, MessageId, TenantId, Timestamp};
+use posthaste_core::{EventId, JobId, MessageId, TenantId, Timestamp};
 
 use self::tables::{EPOCH, Tables};
 use crate::{
     Acceptance, ApiKeyRow, Applied, BoxFuture, Clock, Configure, Configured, CustodyEntry, DestinationRow,
-    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName,
-    MessageView, NewMessage, Reads, StateCount, Store, StoreError, StoreStatus,
+    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied,
+    LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, StateCount, Store,
+    StoreError, StoreStatus,
 };
 
 /// A store that forgets everything with the process.
@@ -72,6 +74,10 @@ impl Store for MemoryStore {
         self.at_once(move |tables, now| {
             changes.into_iter().map(|change| tables.configure(change, now)).collect()
         })
+    }
+
+    fn ledger(&self, commands: Vec<LedgerCommand>) -> BoxFuture<'_, Result<Vec<LedgerApplied>, StoreError>> {
+        self.at_once(move |tables, now| commands.iter().map(|command| tables.ledger(command, now)).collect())
     }
 
     fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -150,6 +156,15 @@ impl Reads for MemoryStore {
 
     fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>> {
         self.at_once(|tables, _| tables.counts())
+    }
+
+    fn entry(
+        &self,
+        tenant: TenantId,
+        key: EventId,
+        job: Option<NamedJob>,
+    ) -> BoxFuture<'_, Result<Option<LedgerEntry>, StoreError>> {
+        self.at_once(move |tables, _| tables.entry(tenant, &key, job.as_ref()))
     }
 
     fn briefs(

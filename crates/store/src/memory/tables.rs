@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::{
-    ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, Job, JobId, JobRow, LaneId, LeaseRow, MessageId,
-    MessageKey, NextStep, Share, State, TenantId, Timestamp,
+    ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, EventId, Job, JobId, JobRow, LaneId, LeaseRow,
+    MessageId, MessageKey, NextStep, Share, State, TenantId, Timestamp,
 };
 
 use crate::{
-    ApiKeyRow, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, NewMessage, Stage, Target, step,
+    ApiKeyRow, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, LedgerEntry, NewMessage, Stage,
+    Target, step,
 };
 
 /// The epoch of every store in memory: it can't go back in time.
@@ -34,6 +35,7 @@ pub(super) struct Tables {
     pub(super) leased: BTreeSet<(Timestamp, TenantId, JobId)>,
     pub(super) attempts: BTreeMap<(TenantId, JobId, Attempt), AttemptView>,
     pub(super) custody: BTreeMap<(TenantId, MessageId), Vec<CustodyEntry>>,
+    pub(super) ledger: BTreeMap<(TenantId, EventId), LedgerEntry>,
 }
 
 /// A lane outlives its destination.

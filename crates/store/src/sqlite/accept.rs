@@ -69,7 +69,11 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn message_named(&mut self, tenant: TenantId, key: &MessageKey) -> Result<Option<MessageId>, Fault> {
+    pub(super) fn message_named(
+        &mut self,
+        tenant: TenantId,
+        key: &MessageKey,
+    ) -> Result<Option<MessageId>, Fault> {
         let mut rows = self.sql.keys_find.query(params![tenant.0, key.as_str()])?;
         if let Some(row) = rows.next()? {
             return Ok(Some(Cells::of(row, 0).message_id()?));

@@ -13,7 +13,7 @@ use super::{
     session::Session,
 };
 use crate::{
-    Applied, AppliedOutcome, AttemptView, Change, CustodyEntry, JobCommand, Stage,
+    Applied, AppliedOutcome, AttemptView, Change, CustodyEntry, JobCommand, Stage, ledger,
     step::{self, STALE_REPORTS_RECORDED_MAX},
 };
 
@@ -31,7 +31,11 @@ impl Session<'_> {
         Ok(Applied { job: command.job, outcome })
     }
 
-    fn stored(&mut self, tenant: TenantId, job: JobId) -> Result<Option<Result<Stored, CorruptRow>>, Fault> {
+    pub(super) fn stored(
+        &mut self,
+        tenant: TenantId,
+        job: JobId,
+    ) -> Result<Option<Result<Stored, CorruptRow>>, Fault> {
         if let Some(stored) = self.leased.take(tenant, job) {
             return Ok(Some(Ok(stored)));
         }
@@ -39,7 +43,9 @@ impl Session<'_> {
     }
 
     fn apply_to(&mut self, stored: Stored, command: &JobCommand) -> Result<AppliedOutcome, Fault> {
-        let facts = match self.facts(&stored.job, &command.command)? {
+        let entry = self.entry_beside(stored.job.tenant, stored.job.lane, &stored.key)?;
+        let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
+        let facts = match self.facts(&stored.job, &command.command, fact)? {
             Ok(facts) => facts,
             Err(corrupt) => return Ok(AppliedOutcome::Corrupt(corrupt)),
         };
@@ -51,6 +57,7 @@ impl Session<'_> {
             self.note_step(&entry)?;
         }
         let (reply, change) = self.write_verdict(stored, verdict)?;
+        self.entry_after_step(entry.as_ref(), change.as_ref(), &command.command, false)?;
         Ok(AppliedOutcome::Decided { reply, change: change.map(Box::new) })
     }
 
@@ -60,9 +67,10 @@ impl Session<'_> {
         job: &Job,
         command: &Command,
         policy: &Policy,
+        entry: Entry,
     ) -> Result<Verdict, Fault> {
         let lane_held_ms = self.lane_held_ms(job.tenant, job.lane)?;
-        let facts = Facts { lane_held_ms, ..Facts::bare(self.epoch) };
+        let facts = Facts { lane_held_ms, entry, ..Facts::bare(self.epoch) };
         Ok(transition(job, &facts, command, policy, self.now))
     }
 
@@ -97,7 +105,12 @@ impl Session<'_> {
         Ok((reply, Some(Change { from, command, nature, job, ended, key, accepted_at })))
     }
 
-    fn facts(&mut self, job: &Job, command: &Command) -> Result<Result<Facts, CorruptRow>, Fault> {
+    fn facts(
+        &mut self,
+        job: &Job,
+        command: &Command,
+        entry: Entry,
+    ) -> Result<Result<Facts, CorruptRow>, Fault> {
         let needs = step::needs(job, command);
         let own = match needs.own {
             Some(attempt) => match self.attempt_record(job, attempt)? {
@@ -115,7 +128,7 @@ impl Session<'_> {
             EffectSpan::NONE
         };
         let lane_held_ms = self.lane_held_ms(job.tenant, job.lane)?;
-        Ok(Ok(Facts { epoch: self.epoch, own, entry: Entry::Unknown, span, lane_held_ms }))
+        Ok(Ok(Facts { epoch: self.epoch, own, entry, span, lane_held_ms }))
     }
 
     fn attempt_record(

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Answer, Command, CorruptRow, Job, JobId, LaneId, MessageId, Share, TenantId, Timestamp, limits, share_out,
+    Answer, Command, CorruptRow, Entry, Fence, Job, JobId, LaneId, MessageId, Share, TenantId, Timestamp,
+    limits, share_out,
 };
 use rusqlite::params;
 
@@ -12,7 +13,7 @@ use super::{
     job_rows::{self, Extra, Stored, family},
     session::Session,
 };
-use crate::{LeaseGrant, LeaseRequest, LeasedJob, MessageBody};
+use crate::{Change, LeaseGrant, LeaseRequest, LeasedJob, MessageBody, ledger};
 
 /// A job that may be taken.
 struct Candidate {
@@ -154,18 +155,46 @@ impl Session<'_> {
         body: Body,
         grant: &mut LeaseGrant,
     ) -> Result<(), Fault> {
-        let verdict = self.decide_bare(&candidate.job, command, &request.policy)?;
         let Body { message, accepted_at } = body;
+        let entry = self.entry_beside(request.tenant, request.lane, &message.key)?;
+        let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
+        let verdict = self.decide_bare(&candidate.job, command, &request.policy, fact)?;
         let wire_id = candidate.extra.wire_id.clone();
         let (id, key) = (message.id, message.key.clone());
         let stored = Stored { job: candidate.job, extra: candidate.extra, message: id, key, accepted_at };
+        let held = entry
+            .as_ref()
+            .filter(|_| request.guarded)
+            .and_then(|entry| ledger::held_from(&entry.entry, self.now));
         match self.write_verdict(stored, verdict)? {
+            (Ok(Answer::Leased { fence, .. }), Some(change)) if held.is_some() => {
+                let until = held.unwrap_or(self.now);
+                grant.settled.extend(self.wait_for_other(request, change.job.id, fence, until)?);
+            }
             (Ok(Answer::Leased { fence, path }), Some(change)) => {
+                self.entry_after_step(entry.as_ref(), Some(&change), command, request.guarded)?;
                 grant.jobs.push(LeasedJob { job: change.job, fence, path, wire_id, message });
             }
-            (_, change) => grant.settled.extend(change),
+            (_, change) => {
+                self.entry_after_step(entry.as_ref(), change.as_ref(), command, request.guarded)?;
+                grant.settled.extend(change);
+            }
         }
         Ok(())
+    }
+
+    /// Somebody else has the key: the attempt ends as it would if the worker had been told so.
+    fn wait_for_other(
+        &mut self,
+        request: &LeaseRequest,
+        job: JobId,
+        fence: Fence,
+        until: Timestamp,
+    ) -> Result<Option<Change>, Fault> {
+        let Some(Ok(stored)) = self.stored(request.tenant, job)? else { return Ok(None) };
+        let command = ledger::in_progress_elsewhere(fence, self.now, until);
+        let verdict = self.decide_bare(&stored.job, &command, &request.policy, Entry::NotDone)?;
+        Ok(self.write_verdict(stored, verdict)?.1)
     }
 
     /// When the lane's next job is due, held times included; `None` if none waits, or the lane is paused.

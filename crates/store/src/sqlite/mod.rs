@@ -16,6 +16,8 @@ mod fault;
 mod job_rows;
 mod lease;
 mod leased;
+mod ledger;
+mod ledger_rows;
 mod lock;
 mod note;
 mod open;

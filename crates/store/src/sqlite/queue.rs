@@ -1,9 +1,6 @@
 //! The bounded queue before the writer.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::{Condvar, Mutex};
 use posthaste_core::TenantId;
@@ -98,7 +95,7 @@ impl Queue {
         }
         state.bytes += work.bytes();
         match rank {
-            Rank::Foreground => state.foreground.push(tenant, work, Instant::now()),
+            Rank::Foreground => state.foreground.push(tenant, work),
             Rank::Background => state.background.push_back(work),
         }
         drop(state);
@@ -231,7 +228,7 @@ impl State {
             *waiting -= work.bytes();
             batch.push_back(work);
         };
-        self.foreground.take_while(Instant::now(), &mut room, &mut take);
+        self.foreground.take_while(&mut room, &mut take);
         while self.background.front().is_some_and(|work| room(work.bytes())) {
             self.batches_without_background = 0;
             take(self.background.pop_front().expect("it is at the front"));

@@ -1,6 +1,6 @@
 //! Reading jobs.
 
-use posthaste_core::{CorruptRow, JobId, LaneId, MessageId, StateName, TenantId, Timestamp, limits};
+use posthaste_core::{CorruptRow, EventId, JobId, LaneId, MessageId, StateName, TenantId, Timestamp, limits};
 use rusqlite::{Statement, params};
 
 use super::{
@@ -8,9 +8,10 @@ use super::{
     cells::{Cells, signed},
     fault::Fault,
     job_rows::{self, Stored, family},
+    ledger_rows,
     readers::ReadSession,
 };
-use crate::{JobBrief, JobFilter, JobView, LaneHead};
+use crate::{JobBrief, JobFilter, JobView, LaneHead, LedgerEntry, NamedJob, ledger};
 
 impl ReadSession<'_> {
     pub(super) fn job(&mut self, (tenant, id): &(TenantId, JobId)) -> Result<Option<JobView>, Fault> {
@@ -93,6 +94,27 @@ impl ReadSession<'_> {
 
     fn stored(&mut self, tenant: TenantId, id: JobId) -> Result<Option<Result<Stored, CorruptRow>>, Fault> {
         job_rows::load(&mut self.sql.jobs_load, &mut self.sql.jobs_done_load, tenant, id)
+    }
+
+    pub(super) fn entry(
+        &mut self,
+        (tenant, key, named, row): &(TenantId, EventId, Option<NamedJob>, Option<i64>),
+    ) -> Result<Option<LedgerEntry>, Fault> {
+        if let Some(entry) = ledger_rows::find(&mut self.sql.ledger_find, *tenant, key)? {
+            return Ok(Some(entry));
+        }
+        let Some(named) = named.as_ref().filter(|named| named.guarded) else { return Ok(None) };
+        let Some(message) = self.message_named(*tenant, &named.key, *row)? else { return Ok(None) };
+        let stored = match self.stored(*tenant, JobId::of(message, named.lane))? {
+            Some(stored) => stored?,
+            None => return Ok(None),
+        };
+        if stored.key != named.key {
+            // By another of its message's names it is another event id.
+            return Ok(None);
+        }
+        let attempts = attempt_rows::all_of(&mut self.sql.attempts_of_job, *tenant, stored.job.id)??;
+        Ok(ledger::of_job(&stored.job, key, attempts.last()))
     }
 
     fn bare_view(&mut self, stored: Stored) -> Result<JobView, Fault> {

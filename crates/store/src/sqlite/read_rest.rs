@@ -72,7 +72,7 @@ impl ReadSession<'_> {
     }
 
     /// `recent` is where the name was before this read's snapshot was taken, unless it was in `keys`.
-    fn message_named(
+    pub(super) fn message_named(
         &mut self,
         tenant: TenantId,
         key: &MessageKey,

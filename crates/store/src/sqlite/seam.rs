@@ -4,7 +4,7 @@
 #![allow(clippy::redundant_closure, clippy::redundant_closure_for_method_calls)]
 
 use bytes::Bytes;
-use posthaste_core::{JobId, MessageId, TenantId, Timestamp};
+use posthaste_core::{EventId, JobId, MessageId, TenantId, Timestamp};
 
 use super::{
     SqliteStore, weight,
@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow,
-    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName,
-    MessageView, NewMessage, Reads, StateCount, Store, StoreError, StoreStatus,
+    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied,
+    LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, StateCount, Store,
+    StoreError, StoreStatus,
 };
 
 impl Store for SqliteStore {
@@ -46,6 +47,13 @@ impl Store for SqliteStore {
     fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
         self.write(Foreground, None, weight::of_changes(&changes), changes, |session, input| {
             session.configure(input)
+        })
+    }
+
+    fn ledger(&self, commands: Vec<LedgerCommand>) -> BoxFuture<'_, Result<Vec<LedgerApplied>, StoreError>> {
+        let tenant = the_one(commands.iter().map(|command| command.tenant));
+        self.write(Foreground, tenant, weight::of_ledger(&commands), commands, |session, input| {
+            session.ledger(input)
         })
     }
 
@@ -135,6 +143,16 @@ impl Reads for SqliteStore {
 
     fn counts(&self) -> BoxFuture<'_, Result<Vec<StateCount>, StoreError>> {
         self.read((), |session, ()| session.counts())
+    }
+
+    fn entry(
+        &self,
+        tenant: TenantId,
+        key: EventId,
+        job: Option<NamedJob>,
+    ) -> BoxFuture<'_, Result<Option<LedgerEntry>, StoreError>> {
+        let row = job.as_ref().and_then(|job| self.recent.row_of(tenant, &job.key));
+        self.read((tenant, key, job, row), |session, input| session.entry(input))
     }
 
     fn briefs(

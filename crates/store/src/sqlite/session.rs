@@ -44,6 +44,8 @@ pub(super) struct Session<'c> {
     /// Only this thread writes lanes, so what was read stays true until it is written, or rolled back.
     lanes: HashMap<(TenantId, LaneId), Option<Lane>>,
     pub(super) corrupt: HashSet<(TenantId, JobId)>,
+    /// There may be ledger entries: jobs look for theirs.
+    pub(super) ledger_used: bool,
 }
 
 /// What operations need of a lane.
@@ -62,9 +64,11 @@ impl<'c> Session<'c> {
         recent: Arc<RecentNames>,
     ) -> rusqlite::Result<Self> {
         let clock = options.clock.clone();
+        let mut sql = WriteStatements::prepare(conn)?;
+        let ledger_used = sql.ledger_any.exists([])?;
         Ok(Self {
             conn,
-            sql: WriteStatements::prepare(conn)?,
+            sql,
             epoch,
             now: clock.now(),
             counts: Counts::default(),
@@ -77,6 +81,7 @@ impl<'c> Session<'c> {
             rows: conn.total_changes(),
             lanes: HashMap::new(),
             corrupt: HashSet::new(),
+            ledger_used,
         })
     }
 

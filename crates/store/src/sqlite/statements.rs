@@ -40,6 +40,7 @@ statements! {
         destinations_find destinations_put destinations_delete
         api_keys_find api_keys_of_hash api_keys_insert api_keys_revoke
         counts_add
+        ledger_find ledger_put ledger_any ledger_first_fence
     }
 }
 
@@ -55,6 +56,7 @@ statements! {
         jobs_list_dead_oldest jobs_list_dead_newest
         lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message
         tenants_list destinations_list api_keys_list counts_list
+        ledger_find
     }
 }
 

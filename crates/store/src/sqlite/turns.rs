@@ -1,9 +1,6 @@
 //! What somebody waits for, in turns by tenant: one that floods waits longer itself, not others.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    time::{Duration, Instant},
-};
+use std::collections::{HashMap, VecDeque};
 
 use posthaste_core::TenantId;
 
@@ -13,8 +10,8 @@ use super::work::Work;
 /// large one would be a long wait for all that are in it.
 pub(super) const SHARED_OPS_MAX: usize = 16;
 
-/// So long after its last operation a tenant counts as one that has work.
-const SHARED_FOR: Duration = Duration::from_secs(1);
+/// For so many batches after two tenants' operations came one after the other, both count as having work.
+const SHARED_BATCHES: u32 = 512;
 
 /// Lines of tenants without work that are kept, so that they need not be made again.
 const LINES_KEPT_MAX: usize = 64;
@@ -32,8 +29,8 @@ pub(super) struct Turns {
     waiting: usize,
     /// Whose operation came last.
     last: Option<TenantId>,
-    /// Until then operations of several tenants are expected.
-    shared_until: Option<Instant>,
+    /// For so many batches operations of several tenants are expected.
+    shared: u32,
 }
 
 #[derive(Default)]
@@ -55,14 +52,14 @@ impl Turns {
         })
     }
 
-    pub(super) fn push(&mut self, tenant: Option<TenantId>, work: Box<dyn Work>, now: Instant) {
+    pub(super) fn push(&mut self, tenant: Option<TenantId>, work: Box<dyn Work>) {
         self.waiting += 1;
         let Some(tenant) = tenant else {
             self.own.push_back(work);
             return;
         };
         if self.last.replace(tenant).is_some_and(|last| last != tenant) {
-            self.shared_until = Some(now + SHARED_FOR);
+            self.shared = SHARED_BATCHES;
         }
         let line = self.lines.entry(tenant).or_default();
         if line.waiting.is_empty() {
@@ -75,7 +72,6 @@ impl Turns {
     /// Takes work for a batch for as long as `take` says of its bytes that there is room.
     pub(super) fn take_while(
         &mut self,
-        now: Instant,
         mut room: impl FnMut(usize) -> bool,
         mut take: impl FnMut(Box<dyn Work>),
     ) {
@@ -83,8 +79,8 @@ impl Turns {
             take(self.own.pop_front().expect("it is at the front"));
             self.waiting -= 1;
         }
-        let shared = self.shared_until.is_some_and(|until| now < until);
-        let rounds = if shared { SHARED_OPS_MAX } else { usize::MAX };
+        let rounds = if self.shared > 0 { SHARED_OPS_MAX } else { usize::MAX };
+        self.shared = self.shared.saturating_sub(1);
         for _ in 0..rounds {
             for _ in 0..self.order.len() {
                 let tenant = *self.order.front().expect("as many as there are");

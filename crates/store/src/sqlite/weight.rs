@@ -1,6 +1,6 @@
 //! How many bytes an operation holds: near enough to bound a queue and a batch.
 
-use crate::{Configure, CustodyEntry, JobCommand, LeaseRequest, NewMessage};
+use crate::{Configure, CustodyEntry, JobCommand, LeaseRequest, LedgerAction, LedgerCommand, NewMessage};
 use posthaste_core::{Command, Details};
 
 /// A row, its index entries and its place in memory.
@@ -59,6 +59,17 @@ pub(super) fn of_changes(changes: &[Configure]) -> usize {
         | Configure::RevokeApiKey { .. } => 0,
     };
     changes.iter().map(|change| ROW + size(change)).sum()
+}
+
+pub(super) fn of_ledger(commands: &[LedgerCommand]) -> usize {
+    let size = |command: &LedgerCommand| match &command.action {
+        LedgerAction::Complete { result, .. } => result.bytes.as_ref().map_or(0, bytes::Bytes::len),
+        LedgerAction::Claim { .. }
+        | LedgerAction::Fail { .. }
+        | LedgerAction::Extend { .. }
+        | LedgerAction::Reset { .. } => 0,
+    };
+    commands.iter().map(|command| 2 * ROW + size(command)).sum()
 }
 
 pub(super) fn of_entries(entries: &[CustodyEntry]) -> usize {

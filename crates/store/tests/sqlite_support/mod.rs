@@ -94,6 +94,7 @@ pub(crate) async fn lease(
         lease_for: DurationMs::from_secs(30),
         deadline_after: DurationMs::from_mins(10),
         starts: Start::WithLease,
+        guarded: false,
         policy: Arc::new(Policy::queue_default()),
     };
     store.lease(vec![request]).await.unwrap().remove(0).jobs

@@ -249,6 +249,7 @@ pub(crate) fn lease_request(tenant: TenantId, lane: LaneId, limit: usize) -> Lea
         deadline_after: DEADLINE,
         starts: Start::WithLease,
         policy: Arc::new(Policy::queue_default()),
+        guarded: false,
     }
 }
 

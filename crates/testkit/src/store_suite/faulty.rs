@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::{Command, JobId, MessageId, StateName, TenantId, Timestamp};
+use posthaste_core::{Command, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
 use posthaste_store::{
     Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow,
-    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, MessageName,
-    MessageView, NewMessage, Reads, StateCount, Store, StoreError, StoreStatus,
+    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction,
+    LedgerApplied, LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads,
+    StateCount, Store, StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -35,11 +36,13 @@ pub enum Fault {
     ExpiryCutShort,
     /// A list goes on with the job that it ended with.
     PageRepeats,
+    /// What duplicates are answered is lost.
+    ResultLost,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::CheckpointLost,
         Self::HoldLost,
         Self::DeadLetterOvercounted,
@@ -51,6 +54,7 @@ impl Fault {
         Self::EpochIgnored,
         Self::ExpiryCutShort,
         Self::PageRepeats,
+        Self::ResultLost,
     ];
 }
 
@@ -133,6 +137,20 @@ impl Store for Faulty {
 
     fn configure(&self, changes: Vec<Configure>) -> BoxFuture<'_, Result<Vec<Configured>, StoreError>> {
         self.inner.configure(changes)
+    }
+
+    fn ledger(
+        &self,
+        mut commands: Vec<LedgerCommand>,
+    ) -> BoxFuture<'_, Result<Vec<LedgerApplied>, StoreError>> {
+        if self.has(Fault::ResultLost) {
+            for command in &mut commands {
+                if let LedgerAction::Complete { result, .. } = &mut command.action {
+                    result.bytes = None;
+                }
+            }
+        }
+        self.inner.ledger(commands)
     }
 
     fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -244,6 +262,15 @@ impl Reads for Faulty {
             }
             Ok(counts)
         })
+    }
+
+    fn entry(
+        &self,
+        tenant: TenantId,
+        key: EventId,
+        job: Option<NamedJob>,
+    ) -> BoxFuture<'_, Result<Option<LedgerEntry>, StoreError>> {
+        self.inner.entry(tenant, key, job)
     }
 
     fn briefs(

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posthaste_core::{JobId, MessageId, MessageKey, StateName, TenantId};
-use posthaste_store::{JobFilter, JobView, MessageName, Reads, Store};
+use posthaste_core::{EventId, JobId, LaneId, MessageId, MessageKey, StateName, TenantId};
+use posthaste_store::{JobFilter, JobView, MessageName, NamedJob, Reads, Store};
 
 /// What a snapshot asks for by name: no read lists messages.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +12,8 @@ pub struct Scope {
     pub messages: BTreeSet<(TenantId, MessageId)>,
     /// Messages by name, also names that should not be taken.
     pub names: BTreeSet<(TenantId, MessageKey)>,
+    /// Ledger entries by key, with the number of the queue's lane if it is an event id.
+    pub entries: BTreeSet<(TenantId, EventId, Option<(MessageKey, u32)>)>,
 }
 
 /// Every row that was read, by a name of its own. Time and the length of the queue are left out.
@@ -42,6 +44,11 @@ pub async fn snapshot(store: &dyn Store, scope: &Scope) -> Snapshot {
     for (tenant, name) in &scope.names {
         let found = store.message(*tenant, MessageName::Key(name.clone())).await.unwrap();
         rows.insert(format!("name {tenant:?} {name}"), format!("{:?}", found.map(|view| view.id)));
+    }
+    for (tenant, key, job) in &scope.entries {
+        let job = job.clone().map(|(key, lane)| NamedJob { key, lane: LaneId(lane), guarded: true });
+        let entry = store.entry(*tenant, key.clone(), job).await.unwrap();
+        rows.insert(format!("entry {tenant:?} {key}"), format!("{entry:?}"));
     }
     for (tenant, message) in &scope.messages {
         messages_rows(store, *tenant, *message, &mut rows).await;

@@ -5,6 +5,7 @@ mod commands;
 mod configure;
 mod fan_out;
 mod lease;
+mod ledger;
 mod lists;
 mod operator;
 mod reports;
@@ -20,6 +21,7 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("configure", configure::CASES),
         ("fan_out", fan_out::CASES),
         ("lease", lease::CASES),
+        ("ledger", ledger::CASES),
         ("lists", lists::CASES),
         ("operator", operator::CASES),
         ("reports", reports::CASES),

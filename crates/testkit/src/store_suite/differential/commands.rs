@@ -66,6 +66,7 @@ impl World {
             starts: *self.rng.pick(&[Start::WithLease, Start::Fenced]),
             policy: policy(&mut self.rng),
             worker: (*self.rng.pick(&["worker-1", "worker-2"])).into(),
+            guarded: self.rng.percent(70),
             ..bench::lease_request(tenant, lane, self.rng.below(8))
         }
     }

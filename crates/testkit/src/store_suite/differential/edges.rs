@@ -90,8 +90,21 @@ pub fn reachable() -> Coverage {
 }
 
 fn decide(node: &Node, command: &Command, policy: &Policy, seen: &mut Coverage) -> Verdict {
-    let facts =
-        Facts { own: own(node, command), span: span(node), entry: Entry::Unknown, ..Facts::bare(EPOCH) };
+    // What an entry calls for leads to states that others lead to as well.
+    for entry in [Entry::NotDone, Entry::Done, Entry::DoneCancelled] {
+        decide_beside(node, command, policy, entry, seen);
+    }
+    decide_beside(node, command, policy, Entry::Unknown, seen)
+}
+
+fn decide_beside(
+    node: &Node,
+    command: &Command,
+    policy: &Policy,
+    entry: Entry,
+    seen: &mut Coverage,
+) -> Verdict {
+    let facts = Facts { own: own(node, command), span: span(node), entry, ..Facts::bare(EPOCH) };
     let verdict = transition(&node.job, &facts, command, policy, NOW);
     let yes = match &verdict {
         Verdict::Write(decision) => {

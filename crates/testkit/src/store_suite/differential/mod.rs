@@ -5,6 +5,7 @@
 
 mod commands;
 mod edges;
+mod ledger;
 mod limits;
 mod pair;
 mod rng;

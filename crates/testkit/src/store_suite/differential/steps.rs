@@ -16,17 +16,18 @@ impl World {
     /// Does one thing.
     pub(super) async fn step(&mut self) -> Result<(), Disagreement> {
         match self.rng.below(100) {
-            0..40 => self.apply_some().await,
-            40..58 => self.lease_some().await,
-            58..72 => self.accept_some().await,
-            72..80 => {
+            0..37 => self.apply_some().await,
+            37..55 => self.lease_some().await,
+            55..69 => self.accept_some().await,
+            69..77 => {
                 self.pass_time();
                 Ok(())
             }
-            80..88 => self.expire_some().await,
-            88..91 => self.fan_out_some().await,
-            91..94 => self.configure_some().await,
-            94..95 => self.note_some().await,
+            77..85 => self.expire_some().await,
+            85..88 => self.fan_out_some().await,
+            88..91 => self.configure_some().await,
+            91..92 => self.note_some().await,
+            92..95 => self.ledger_some().await,
             _ => self.read_some().await,
         }
     }

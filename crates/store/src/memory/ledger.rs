@@ -1,0 +1,101 @@
+//! The ledger's commands, and what steps of jobs make of entries that stand beside them.
+
+use posthaste_core::{
+    Command, Entry as Fact, EventId, Evidence, Facts, Job, JobId, LaneId, Policy, TenantId, Timestamp,
+    transition,
+};
+
+use super::tables::{EPOCH, Tables};
+use crate::{Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger};
+
+/// The fence of a key without a row: nothing is ever taken away here.
+const FIRST_FENCE: u64 = 1;
+
+impl Tables {
+    pub(super) fn ledger(&mut self, command: &LedgerCommand, now: Timestamp) -> LedgerApplied {
+        let found = self.entry(command.tenant, &command.key, command.job.as_ref());
+        let (answer, write) = ledger::decide(found, command, FIRST_FENCE, now);
+        let Some(written) = write else { return LedgerApplied { answer, settled: None } };
+        self.ledger.insert((command.tenant, command.key.clone()), written.clone());
+        let job = command.job.as_ref().and_then(|named| self.job_named(command.tenant, named));
+        let settled = job.and_then(|job| self.after_entry(&job, command, &written, now));
+        LedgerApplied { answer, settled: settled.map(Box::new) }
+    }
+
+    /// The entry: a row, or read from the job.
+    pub(super) fn entry(
+        &self,
+        tenant: TenantId,
+        key: &EventId,
+        job: Option<&NamedJob>,
+    ) -> Option<LedgerEntry> {
+        if let Some(entry) = self.ledger.get(&(tenant, key.clone())) {
+            return Some(entry.clone());
+        }
+        let job = self.job_named(tenant, job.filter(|named| named.guarded)?)?;
+        let last = self.attempts_of(tenant, job.id).last();
+        ledger::of_job(&job, key, last)
+    }
+
+    /// The job that an event id means.
+    fn job_named(&self, tenant: TenantId, named: &NamedJob) -> Option<Job> {
+        let message = self.names.get(&(tenant, named.key.clone()))?;
+        // By another of its message's names it is another event id.
+        if self.messages[&(tenant, *message)].given.key != named.key {
+            return None;
+        }
+        self.jobs.get(&(tenant, JobId::of(*message, named.lane)))?.job().ok()
+    }
+
+    /// What a written entry means for its job: a reset is noted, and what is done settles what waits.
+    fn after_entry(
+        &mut self,
+        job: &Job,
+        command: &LedgerCommand,
+        written: &LedgerEntry,
+        now: Timestamp,
+    ) -> Option<Change> {
+        let message = self.message_of(job.tenant, job.id).0;
+        if let Some(entry) = ledger::reset_note(job, message, command, written) {
+            self.note(entry);
+        }
+        let fact = ledger::fact_of(&written.entry);
+        if fact == Fact::NotDone {
+            return None;
+        }
+        let facts =
+            Facts { lane_held_ms: self.held_ms(job.tenant, job.lane), entry: fact, ..Facts::bare(EPOCH) };
+        let settle = Command::Settle { evidence: Evidence::Ledger };
+        let verdict = transition(job, &facts, &settle, &Policy::queue_default(), now);
+        if let Some(entry) = ledger::settled_note(job, message, command, &verdict, now) {
+            self.note(entry);
+        }
+        self.write_verdict(job, verdict).1
+    }
+
+    /// The entry beside a job, if anybody made one.
+    pub(super) fn entry_beside(&self, job: &Job) -> Option<LedgerEntry> {
+        let key = self.event_id(job.tenant, job.lane, job.id)?;
+        self.ledger.get(&(job.tenant, key)).cloned()
+    }
+
+    fn event_id(&self, tenant: TenantId, lane: LaneId, job: JobId) -> Option<EventId> {
+        let destination = &self.lanes.get(&(tenant, lane))?.destination;
+        Some(EventId::of(&self.message_of(tenant, job).1.given.key, destination))
+    }
+
+    /// Writes what a step of a job makes of the entry beside it.
+    pub(super) fn entry_after_step(
+        &mut self,
+        entry: Option<&LedgerEntry>,
+        change: Option<&Change>,
+        command: &Command,
+        guarded: bool,
+        now: Timestamp,
+    ) {
+        let (Some(entry), Some(change)) = (entry, change) else { return };
+        if let Some(written) = ledger::after_step(entry, change, command, guarded, now) {
+            self.ledger.insert((change.job.tenant, entry.key.clone()), written);
+        }
+    }
+}

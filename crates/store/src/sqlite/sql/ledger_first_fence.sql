@@ -1,0 +1,2 @@
+SELECT first_fence
+FROM ledger_fences
