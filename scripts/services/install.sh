@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what tests need besides Rust. Does nothing when it is there already; starts nothing, asks nothing.
-# usage: install.sh GROUP...     groups: node postgres redis strace venv
+# usage: install.sh GROUP...     groups: go node postgres redis sqlite strace venv
 set -euo pipefail
-[ $# -gt 0 ] || { echo "usage: $0 GROUP... (node postgres redis strace venv)" >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: $0 GROUP... (go node postgres redis sqlite strace venv)" >&2; exit 2; }
 
 have() { command -v "$1" >/dev/null; }
 # Debian keeps the server's programs out of PATH.
@@ -11,9 +11,15 @@ have_postgres() { have pg_ctl || compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >
 packages=()
 for group in "$@"; do
   case $group in
+    # With the PostgreSQL driver, which the build then takes from there.
+    go)
+      have go || packages+=(golang-go)
+      [ -d /usr/share/gocode/src/github.com/lib/pq ] || packages+=(golang-github-lib-pq-dev)
+      ;;
     node) { have node && have npm; } || packages+=(nodejs npm) ;;
     postgres) have_postgres || packages+=(postgresql) ;;
     redis) { have redis-server && have redis-cli; } || packages+=(redis-server redis-tools) ;;
+    sqlite) have sqlite3 || packages+=(sqlite3) ;;
     strace) have strace || packages+=(strace) ;;
     venv) python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv) ;;
     *) echo "unknown group: $group" >&2; exit 2 ;;

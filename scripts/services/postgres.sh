@@ -24,7 +24,7 @@ case $verb in
         -c unix_socket_directories= -c fsync=on -c max_connections=200" start >/dev/null ||
         { tail -n 5 "$dir/log" >&2; exit 1; }
     fi
-    ready postgres 20 "$dir/log" pg_isready -q -h 127.0.0.1 -p "$port"
+    ready postgres 60 "$dir/log" pg_isready -q -h 127.0.0.1 -p "$port"
     echo "postgres://postgres@127.0.0.1:$port/postgres"
     ;;
   stop) ! alive "$pidfile" postgres || pg pg_ctl -D "$dir/data" -w -t 60 -m fast stop >/dev/null ;;

@@ -77,6 +77,12 @@ pub const EXCERPT_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a worker's result kept with an attempt: 64 KiB.
 pub const RESULT_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of what a claim of the ledger says of its payload.
+pub const FINGERPRINT_BYTES_MAX: usize = 256;
+
+/// Bytes of the name of a claim's request.
+pub const CLAIM_ID_BYTES_MAX: usize = 128;
+
 /// The longest `Retry-After` that is believed: 24 h. Row B5.
 pub const RETRY_AFTER_MAX: DurationMs = DurationMs::from_hours(24);
 

@@ -82,6 +82,8 @@ pub struct Engine {
     pub(crate) metrics: Metrics,
     pub(crate) waiters: Waiters,
     pub(crate) message_ids: MessageIds,
+    /// Of the store, once it is known.
+    pub(crate) epoch: OnceLock<posthaste_core::Epoch>,
     pub(crate) dispatcher: Dispatcher,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
@@ -114,6 +116,7 @@ impl Engine {
             metrics: parts.metrics,
             waiters: Waiters::default(),
             message_ids: MessageIds::new(),
+            epoch: OnceLock::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),

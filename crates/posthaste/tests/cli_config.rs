@@ -129,9 +129,6 @@ cron = "0 * * * *"
             fault: posthaste.toml:7:1: endpoint[fan_17].rate: rates are not available yet: `concurrency` bounds an endpoint; leave it out
               7 | rate = …
                 | ^^^^
-            fault: posthaste.toml:10:1: queue[carts].ledger: a queue's ledger is not available yet; leave it out, or write ledger = false
-              10 | ledger = true
-                 | ^^^^^^
             fault: posthaste.toml:14:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
               14 | on_unknown = "reconcile"
                  | ^^^^^^^^^^

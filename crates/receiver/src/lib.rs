@@ -4,7 +4,9 @@
 //! [`Verifier::verify`] with the exact bytes received. Outbound: build a [`Signer`] once and call [`Signer::sign`] just
 //! before each attempt is sent.
 //!
-//! This crate reads no clock, opens no socket and parses no body before its signature fits. Errors never hold a secret,
+//! And once a delivery is believed, [`ledger`] sees to it that its effect happens once.
+//!
+//! The crate reads no clock, opens no socket and parses no body before its signature fits. Errors never hold a secret,
 //! a body or a signature.
 //!
 //! ```
@@ -23,6 +25,7 @@
 
 mod encoding;
 mod keys;
+pub mod ledger;
 mod once;
 mod options;
 mod outcome;

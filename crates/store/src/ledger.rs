@@ -398,10 +398,7 @@ fn done(found: &LedgerEntry, outcome: Outcome, command: &Command, now: Timestamp
     let Report::Write(entry) = ledger::complete(Some(&found.entry), found.entry.fence, outcome) else {
         return None;
     };
-    let result = match command {
-        Command::Finish { details, .. } => details.result.as_deref(),
-        _ => None,
-    };
+    let result = if let Command::Finish { details, .. } = command { details.result.as_deref() } else { None };
     let result = StoredResult::of_worker(result);
     Some(LedgerEntry { result, class: None, message: None, ..with(found, entry, now) })
 }

@@ -34,9 +34,10 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
 
 fn schema() -> Connection {
     let conn = Connection::open_in_memory().unwrap();
-    for migration in
-        [include_str!("../migrations/sqlite/V1__schema.sql"), include_str!("../migrations/sqlite/V2__ledger.sql")]
-    {
+    for migration in [
+        include_str!("../migrations/sqlite/V1__schema.sql"),
+        include_str!("../migrations/sqlite/V2__ledger.sql"),
+    ] {
         conn.execute_batch(migration).unwrap();
     }
     conn

@@ -78,6 +78,11 @@ pub(super) fn api_request(path: &str, api_key: &str, tenant: Option<&str>, body:
     )
 }
 
+/// A request with a place for a token in it.
+pub(super) fn templated(text: String) -> Template {
+    template(text)
+}
+
 fn template(text: String) -> Template {
     let token_at = text.find(token::BLANK).expect("a template has a place for its token");
     Template { text, token_at }

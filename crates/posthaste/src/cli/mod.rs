@@ -8,6 +8,7 @@ mod destinations;
 mod exit;
 mod jobs;
 mod keys;
+mod ledger;
 mod output;
 mod publish;
 mod reference;
@@ -64,6 +65,9 @@ enum Command {
     /// API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// The receiver's ledger: entries of the server, and SQL for your own
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
     /// Check the signature of a request, and say why it doesn't fit
     Verify(verify::VerifyArgs),
     /// Measure this program on this machine, against what HTTP and the disk alone can do
@@ -143,6 +147,7 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::Queues(command) => destinations::run(DestinationKind::Queue, command).await,
         Command::Sources(command) => destinations::run(DestinationKind::Source, command).await,
         Command::Keys(command) => keys::run(command).await,
+        Command::Ledger(command) => ledger::run(command).await,
         Command::Verify(args) => verify::run(&args),
         Command::Bench(args) => bench::run(args).await,
         Command::BenchChild(child) => bench::run_child(child).await,

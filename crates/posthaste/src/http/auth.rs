@@ -89,6 +89,15 @@ impl Caller {
         self.require_for("work", queue)
     }
 
+    /// For a ledger entry: a key that is bound to a destination may ask of its event ids.
+    pub(crate) fn require_ledger(&self, key: &posthaste_core::EventId) -> Result<(), Problem> {
+        let of = key.as_str().rsplit_once(':').and_then(|(_, id)| DestinationId::new(id).ok());
+        match of {
+            Some(destination) => self.require_for("work", &destination),
+            None => self.require("work", |scope| *scope == Scope::Work(None)),
+        }
+    }
+
     /// Whether the key may work on every queue.
     pub(crate) fn works_everywhere(&self) -> bool {
         self.scopes.iter().any(|scope| matches!(scope, Scope::Admin | Scope::Work(None)))

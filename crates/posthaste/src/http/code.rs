@@ -63,6 +63,7 @@ codes! {
     NotCommitted = "not_committed", 409, "The job is not committed";
     WrongState = "wrong_state", 409, "The job's state does not allow this";
     AttemptChanged = "attempt_changed", 409, "The job has moved on";
+    EntryChanged = "entry_changed", 409, "The ledger entry has changed";
     OutcomeUnknown = "outcome_unknown", 409, "The effect may have happened";
     PayloadTooLarge = "payload_too_large", 413, "The payload is too large";
     BodyTooLarge = "body_too_large", 413, "The request's body is too large";

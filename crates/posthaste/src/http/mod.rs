@@ -14,6 +14,8 @@ mod job_view;
 mod jobs;
 mod json;
 mod keys;
+mod ledger;
+mod ledger_json;
 mod listen;
 mod message_view;
 mod messages;

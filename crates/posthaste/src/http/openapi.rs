@@ -14,7 +14,7 @@ use utoipa::{
 
 use super::{
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, messages, overview, publish, queue, reports, timeline,
+    health, intake, jobs, keys, ledger, messages, overview, publish, queue, reports, timeline,
 };
 
 #[derive(OpenApi)]
@@ -33,6 +33,12 @@ use super::{
         reports::ack,
         reports::reject,
         reports::release,
+        ledger::claim,
+        ledger::complete,
+        ledger::fail,
+        ledger::extend,
+        ledger::get,
+        ledger::reset,
         jobs::list,
         jobs::get,
         jobs::cancel,

@@ -341,7 +341,7 @@ fn require_work_on(caller: &Caller, directory: &Directory, job: JobId) -> Result
 }
 
 /// JSON that will stand within our answers.
-fn embedded(field: &'static str, raw: &RawValue) -> Result<Box<[u8]>, Problem> {
+pub(super) fn embedded(field: &'static str, raw: &RawValue) -> Result<Box<[u8]>, Problem> {
     if super::queue::embeddable(raw.get().as_bytes()).is_some() {
         return Ok(raw.get().as_bytes().into());
     }
@@ -392,7 +392,7 @@ fn named(job: &str, fence: String, report: WorkerSays) -> Result<WorkerReport, P
 }
 
 /// One word of a closed vocabulary.
-fn word<T: Copy>(
+pub(super) fn word<T: Copy>(
     field: &'static str,
     given: Option<&str>,
     all: &[T],

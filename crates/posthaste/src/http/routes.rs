@@ -10,7 +10,7 @@ use http::{Method, Uri};
 use super::{
     AppState, Code, Problem,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, messages, openapi, overview, publish, queue, reports, timeline, ui,
+    health, intake, jobs, keys, ledger, messages, openapi, overview, publish, queue, reports, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.
@@ -59,6 +59,12 @@ fn api() -> Router<AppState> {
         .route("/v1/queue/ack", post(reports::ack))
         .route("/v1/queue/reject", post(reports::reject))
         .route("/v1/queue/release", post(reports::release))
+        .route("/v1/ledger", get(ledger::get))
+        .route("/v1/ledger/claim", post(ledger::claim))
+        .route("/v1/ledger/complete", post(ledger::complete))
+        .route("/v1/ledger/fail", post(ledger::fail))
+        .route("/v1/ledger/extend", post(ledger::extend))
+        .route("/v1/ledger/reset", post(ledger::reset))
         .route("/v1/jobs", get(jobs::list))
         .route("/v1/jobs/{id}", get(jobs::get))
         .route("/v1/jobs/{id}/cancel", post(jobs::cancel))

@@ -10,7 +10,7 @@ use posthaste_engine::{
     config::{EndpointSpec, QueueSpec, SourceSpec},
     ports::{Clock, HttpSender, Secrets, UrlJudge},
 };
-use posthaste_store::{ManagedBy, memory::MemoryStore};
+use posthaste_store::{ManagedBy, Store, memory::MemoryStore};
 use posthaste_testkit::{ManualClock, ScriptedSender};
 use serde_json::{Value, json};
 use tokio::{
@@ -65,13 +65,21 @@ impl Server {
     }
 
     pub(crate) async fn with_limits(limits: HttpLimits) -> Self {
+        Self::of(limits, |clock| Arc::new(MemoryStore::new(clock))).await
+    }
+
+    pub(crate) async fn with_store(store: impl FnOnce(Arc<dyn StoreClock>) -> Arc<dyn Store>) -> Self {
+        Self::of(HttpLimits::standard(), store).await
+    }
+
+    async fn of(limits: HttpLimits, store: impl FnOnce(Arc<dyn StoreClock>) -> Arc<dyn Store>) -> Self {
         let clock = Arc::new(ManualClock::default());
         let store_clock: Arc<dyn StoreClock> = Arc::<ManualClock>::clone(&clock);
         let engine_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let sent = Arc::new(ScriptedSender::default());
         let sender: Arc<dyn HttpSender> = Arc::<ScriptedSender>::clone(&sent);
         let engine = Engine::start(EngineParts {
-            store: Arc::new(MemoryStore::new(store_clock)),
+            store: store(store_clock),
             clock: engine_clock,
             sender,
             secrets: Arc::new(PlainSecrets),

@@ -8,8 +8,12 @@ mod connections;
 mod document;
 mod harness;
 mod intake;
+mod ledger;
+mod ledger_race;
 mod manage;
 mod pages;
 mod payload;
 mod publish;
+#[path = "../server/mod.rs"]
+mod server;
 mod workers;

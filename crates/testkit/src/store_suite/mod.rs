@@ -20,7 +20,7 @@ use posthaste_store::Store;
 pub use bench::Bench;
 pub use cases::groups;
 pub use faulty::{Fault, Faulty};
-pub use snapshot::{Scope, Snapshot, actual_counts, snapshot};
+pub use snapshot::{Named, Scope, Snapshot, actual_counts, snapshot};
 
 use crate::ManualClock;
 

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use posthaste_core::{EventId, JobId, LaneId, MessageId, MessageKey, StateName, TenantId};
 use posthaste_store::{JobFilter, JobView, MessageName, NamedJob, Reads, Store};
 
+/// A job by its event id: its message's key and its lane.
+pub type Named = (MessageKey, u32);
+
 /// What a snapshot asks for by name: no read lists messages.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
@@ -13,7 +16,7 @@ pub struct Scope {
     /// Messages by name, also names that should not be taken.
     pub names: BTreeSet<(TenantId, MessageKey)>,
     /// Ledger entries by key, with the number of the queue's lane if it is an event id.
-    pub entries: BTreeSet<(TenantId, EventId, Option<(MessageKey, u32)>)>,
+    pub entries: BTreeSet<(TenantId, EventId, Option<Named>)>,
 }
 
 /// Every row that was read, by a name of its own. Time and the length of the queue are left out.

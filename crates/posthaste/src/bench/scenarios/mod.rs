@@ -5,6 +5,7 @@ mod backlog;
 mod end_to_end;
 mod fan_out;
 mod isolation;
+mod ledger;
 mod publish;
 mod pull;
 mod slow_clients;
@@ -31,6 +32,8 @@ pub(crate) enum Scenario {
     FanOut,
     /// Honest connections beside some that send a byte a second
     SlowClients,
+    /// Claims of the receiver's ledger, with few entries and with very many
+    Ledger,
     /// Everything at once for a long time, unhurried; only if it is named
     Soak,
 }
@@ -46,6 +49,7 @@ impl Scenario {
         Self::Isolation,
         Self::FanOut,
         Self::SlowClients,
+        Self::Ledger,
     ];
 
     /// Its name on the command line.
@@ -59,6 +63,7 @@ impl Scenario {
             Self::Isolation => "isolation",
             Self::FanOut => "fan-out",
             Self::SlowClients => "slow-clients",
+            Self::Ledger => "ledger",
             Self::Soak => "soak",
         }
     }
@@ -74,6 +79,7 @@ impl Scenario {
             Self::Isolation => isolation::ABOUT,
             Self::FanOut => fan_out::ABOUT,
             Self::SlowClients => slow_clients::ABOUT,
+            Self::Ledger => ledger::ABOUT,
             Self::Soak => soak::ABOUT,
         }
     }
@@ -88,6 +94,7 @@ impl Scenario {
             Self::Isolation => isolation::measure(stage),
             Self::FanOut => fan_out::measure(stage),
             Self::SlowClients => slow_clients::measure(stage),
+            Self::Ledger => ledger::measure(stage),
             Self::Soak => soak::measure(stage),
         }
     }
