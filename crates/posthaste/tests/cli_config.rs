@@ -135,7 +135,7 @@ cron = "0 * * * *"
             fault: posthaste.toml:15:3: schedule: schedules are not available yet; leave it out
               15 | [[schedule]]
                  |   ^^^^^^^^
-            posthaste.toml: 6 faults
+            posthaste.toml: 5 faults
         "#]],
     );
 }
@@ -307,4 +307,22 @@ fn r_f2_the_six_states_are_told_with_what_an_operator_can_do() {
     let classes: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(15, classes["classes"].as_array().unwrap().len());
     assert_eq!("503 with Retry-After", classes["answers"][19]["answer"]);
+}
+
+#[test]
+fn r_c11_a_retry_within_the_lease_of_the_receivers_ledger_is_warned_about() {
+    let endpoint = |retry: &str| {
+        format!(
+            "[[endpoint]]\nid = \"fan_17\"\nurl = \"https://example.com\"\nidempotent = true\nledger_lease = \"30s\"\n{retry}"
+        )
+    };
+    let ended = checked(&endpoint(""), |_| {});
+    assert_eq!(Some(0), ended.code);
+    assert!(ended.out.contains("the first retry may come after 5s"), "{}", ended.out);
+    assert!(ended.out.contains("for 30s"), "{}", ended.out);
+    // Half of an exponential delay is random.
+    let ended = checked(&endpoint("[endpoint.retry]\nbase = \"50s\"\njitter = 0.5\n"), |_| {});
+    assert!(ended.out.contains("after 25s"), "{}", ended.out);
+    let ended = checked(&endpoint("[endpoint.retry]\ndelays = [\"30s\"]\n"), |_| {});
+    assert!(!ended.out.contains("ledger_lease"), "{}", ended.out);
 }

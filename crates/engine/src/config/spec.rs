@@ -88,6 +88,10 @@ pub struct EndpointSpec {
     /// The receiver guards our idempotency key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
+    /// How long a claim of the receiver's ledger holds, where it does not answer 409 with `Retry-After` meanwhile: a
+    /// first retry within it is warned about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_lease: Option<DurationText>,
     /// What to do when an attempt may have had its effect; `retry` unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknownSpec>,

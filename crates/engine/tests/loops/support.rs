@@ -144,6 +144,7 @@ pub(crate) fn endpoint(id: &str) -> EndpointSpec {
         concurrency: None,
         timeout: None,
         idempotent: false,
+        ledger_lease: None,
         on_unknown: None,
         retry: None,
         headers: BTreeMap::new(),

@@ -5,6 +5,7 @@ mod bench;
 mod check_config;
 mod client;
 mod destinations;
+mod doctor;
 mod exit;
 mod jobs;
 mod keys;
@@ -77,6 +78,8 @@ enum Command {
     BenchChild(bench::BenchChild),
     /// Find every mistake of a configuration
     CheckConfig(check_config::CheckConfigArgs),
+    /// Look for what is wrong, or will be: the configuration, the providers' patience, the server
+    Doctor(doctor::DoctorArgs),
     /// Completions for your shell
     Completions(CompletionsArgs),
 }
@@ -152,6 +155,7 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::Bench(args) => bench::run(args).await,
         Command::BenchChild(child) => bench::run_child(child).await,
         Command::CheckConfig(args) => check_config::run(&args),
+        Command::Doctor(args) => doctor::run(&args).await,
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "posthaste", &mut script);

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use posthaste_core::{DestinationId, LaneId, TenantId};
+use posthaste_core::{Backoff, DestinationId, DurationMs, LaneId, TenantId};
 use posthaste_engine::config::{
     ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue,
-    compile_source,
+    compile_source, format_duration,
 };
 use serde::de::DeserializeOwned;
 use toml::{
@@ -320,7 +320,20 @@ fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
     faults
 }
 
-/// What is allowed and probably not meant. Row C10.
+/// The lease of the receiver's ledger and the shortest first delay, if that is within it. Row C11.
+fn retried_within_lease(spec: &EndpointSpec) -> Option<(DurationMs, DurationMs)> {
+    let lease = spec.ledger_lease?.0;
+    let endpoint = compile_endpoint(TenantId(1), LaneId(1), spec, &[]).ok()?;
+    let shortest = match &endpoint.policy.backoff {
+        Backoff::Fixed { delays, .. } => *delays.first()?,
+        Backoff::Exponential { base, jitter, .. } => {
+            DurationMs(base.0.saturating_mul(u64::from(1_000 - jitter.get())) / 1_000)
+        }
+    };
+    (shortest < lease).then_some((lease, shortest))
+}
+
+/// What is allowed and probably not meant. Rows C10, C11.
 pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
     let ids: BTreeSet<(&str, &str)> =
         declared.iter().map(|one| (one.tenant.as_str(), one.spec.id())).collect();
@@ -335,6 +348,18 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
                 excerpt: None,
             });
         };
+        if let Spec::Endpoint(endpoint) = &one.spec
+            && let Some((lease, first)) = retried_within_lease(endpoint)
+        {
+            let problem = format!(
+                "the first retry may come after {}, while a claim of the receiver's ledger holds for {}: it would be spent",
+                format_duration(first),
+                format_duration(lease)
+            );
+            let remedy = "begin the delays after the lease, or let the receiver answer 409 with Retry-After while a claim \
+                          is in force, and leave ledger_lease out";
+            warn("ledger_lease", problem, remedy);
+        }
         let (on_unknown, idempotent) = match &one.spec {
             Spec::Endpoint(endpoint) => (endpoint.on_unknown, endpoint.idempotent),
             Spec::Queue(queue) => (queue.on_unknown, queue.idempotent),

@@ -6,6 +6,7 @@ mod destinations;
 mod document;
 mod environment;
 mod fault;
+pub mod horizons;
 mod references;
 mod settings;
 

@@ -145,7 +145,7 @@ mod tests {
         });
         let endpoint = json!({
             "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "timeout": "1s",
-            "idempotent": true, "on_unknown": "retry", "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
+            "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
             "owner": "o", "enabled": true,
         });
         let queue = json!({

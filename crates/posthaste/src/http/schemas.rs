@@ -33,6 +33,9 @@ pub(crate) struct EndpointSchema {
     /// The receiver guards our `idempotency-key`.
     #[schema(required = false)]
     idempotent: bool,
+    /// How long a claim of the receiver's ledger holds, where it does not answer 409 with `Retry-After` meanwhile.
+    #[schema(examples("30s"))]
+    ledger_lease: Option<String>,
     /// What to do when an attempt may have had its effect: `retry` (default) or `dead_letter`.
     on_unknown: Option<String>,
     /// When to try again.
