@@ -5,4 +5,5 @@
 
 pub mod clock;
 pub mod guard;
+pub mod s3;
 pub mod sender;

@@ -84,6 +84,8 @@ pub struct Engine {
     pub(crate) message_ids: MessageIds,
     /// Of the store, once it is known.
     pub(crate) epoch: OnceLock<posthaste_core::Epoch>,
+    /// Set once retention is on.
+    pub(crate) keeper: OnceLock<crate::retain::Keeper>,
     pub(crate) dispatcher: Dispatcher,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
@@ -117,6 +119,7 @@ impl Engine {
             waiters: Waiters::default(),
             message_ids: MessageIds::new(),
             epoch: OnceLock::new(),
+            keeper: OnceLock::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),

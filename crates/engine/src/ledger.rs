@@ -247,6 +247,7 @@ impl Engine {
     }
 
     async fn shown(&self, entry: LedgerEntry) -> Result<Shown, EngineError> {
+        let entry = self.with_result(entry).await?;
         let fence = show_fence(self.epoch().await?, &entry.entry);
         Ok(Shown { entry, fence })
     }

@@ -4,6 +4,8 @@
 //! own [`ports`]. Rules about jobs are the core's; what the engine adds is when to ask, and what to do with the
 //! answer.
 
+pub mod archive;
+mod archived;
 pub mod config;
 mod decoding;
 mod delivery;
@@ -20,10 +22,12 @@ mod manage;
 mod message_ids;
 mod metrics;
 mod observe;
+mod operate;
 pub mod ports;
 mod publish;
 mod pull;
 mod reload;
+mod retain;
 mod slots;
 mod timeline;
 mod waiters;
@@ -35,8 +39,10 @@ pub use intake::{IntakeError, IntakeRequest, Received};
 pub use ledger::{Claimed, LedgerClaim, LedgerError, LedgerSays, Shown};
 pub use manage::{HIDDEN, PutOutcome, hash_api_key};
 pub use metrics::{CommitMetrics, Metrics};
+pub use operate::{Assume, CameTo, Known, OperateError, Operated, RoundAgain};
 pub use posthaste_store::Clock as StoreClock;
 pub use publish::{Publish, PublishDue, PublishTo, Published};
 pub use pull::{Consume, WorkerAnswer, WorkerReport, WorkerSays};
 pub use reload::FileDestinations;
+pub use retain::{ArchiveRun, RetainError, RetentionParts, RetrySpan};
 pub use timeline::{Timeline, TimelineEntry};

@@ -18,6 +18,8 @@ pub struct Timeline {
     pub summary: String,
     /// Its jobs with their attempts.
     pub jobs: Vec<JobView>,
+    /// How many effects each of them may have had, in the same order.
+    pub effects: Vec<EffectSpan>,
     /// Every step, oldest first.
     pub entries: Vec<TimelineEntry>,
 }
@@ -62,21 +64,29 @@ impl Engine {
         destination: Option<&DestinationId>,
     ) -> Result<Option<Timeline>, EngineError> {
         let Some(message) = self.store.message(tenant, MessageName::Key(key.clone())).await? else {
-            return Ok(None);
+            return self.archived_timeline(tenant, key, destination).await;
         };
         let mut jobs = self.store.message_jobs(tenant, message.id, limits::PAGE_MAX).await?;
         if let Some(destination) = destination {
             jobs.retain(|view| view.destination == *destination);
         }
         let custody = self.store.custody(tenant, message.id).await?;
+        let mut effects = Vec::with_capacity(jobs.len());
+        for view in &jobs {
+            effects.push(self.effects_of(tenant, view).await?);
+        }
         let entries = entries(&message, &jobs, &custody);
-        let summary = summary(&message, &jobs);
-        Ok(Some(Timeline { message, summary, jobs, entries }))
+        let summary = summary(&message, &jobs, &effects);
+        Ok(Some(Timeline { message, summary, jobs, effects, entries }))
     }
 }
 
 /// All steps in order. Steps of one instant keep the order in which custody passes.
-fn entries(message: &MessageView, jobs: &[JobView], custody: &[CustodyEntry]) -> Vec<TimelineEntry> {
+pub(crate) fn entries(
+    message: &MessageView,
+    jobs: &[JobView],
+    custody: &[CustodyEntry],
+) -> Vec<TimelineEntry> {
     let mut entries = vec![TimelineEntry {
         detail: detail(json!({
             "message_id": message.id.to_string(),
@@ -116,6 +126,15 @@ fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
     });
     for attempt in &view.attempts {
         attempt_entries(attempt, &step, entries);
+        let end = &attempt.end;
+        // The state tells of the last time alone; replays came between.
+        if end.state == StateName::DeadLettered && job.state.settled_at() != Some(end.finished_at) {
+            entries.push(TimelineEntry {
+                attempt: Some(end.attempt),
+                detail: detail(json!({ "policy": end.policy })),
+                ..step(end.finished_at, Stage::DeadLettered)
+            });
+        }
     }
     match &job.state {
         State::Leased(lease) => {
@@ -214,7 +233,7 @@ fn custody_entry(entry: &CustodyEntry, jobs: &[JobView]) -> TimelineEntry {
     }
 }
 
-fn blank(at: Timestamp, stage: Stage) -> TimelineEntry {
+pub(crate) fn blank(at: Timestamp, stage: Stage) -> TimelineEntry {
     TimelineEntry {
         at,
         stage,
@@ -233,7 +252,7 @@ fn blank(at: Timestamp, stage: Stage) -> TimelineEntry {
 }
 
 /// An object without its nulls.
-fn detail(value: Value) -> Map<String, Value> {
+pub(crate) fn detail(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
@@ -258,7 +277,7 @@ pub(crate) fn effects(view: &JobView) -> EffectSpan {
 
 /// One sentence. It claims no more than the rows say: without a ledger's word an answer is "accepted", not an
 /// effect.
-fn summary(message: &MessageView, jobs: &[JobView]) -> String {
+pub(crate) fn summary(message: &MessageView, jobs: &[JobView], effects: &[EffectSpan]) -> String {
     let deliveries = message.duplicates + 1;
     let came = match deliveries {
         1 => "came once".to_owned(),
@@ -268,15 +287,14 @@ fn summary(message: &MessageView, jobs: &[JobView]) -> String {
     if message.jobs_total == 0 {
         return format!("{came}; no destination wanted it (unrouted)");
     }
-    let said: Vec<String> = jobs.iter().take(5).map(job_sentence).collect();
+    let said: Vec<String> = jobs.iter().zip(effects).take(5).map(job_sentence).collect();
     let more = message.jobs_total.saturating_sub(said.len());
     let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{came}; {}{rest}", said.join("; "))
 }
 
-fn job_sentence(view: &JobView) -> String {
+fn job_sentence((view, span): (&JobView, &EffectSpan)) -> String {
     let attempts = view.job.attempt.map_or(0, Attempt::get);
-    let span = effects(view);
     let tried = match attempts {
         0 => "not tried yet".to_owned(),
         1 => "1 attempt".to_owned(),
@@ -284,16 +302,12 @@ fn job_sentence(view: &JobView) -> String {
     };
     let acted = match (span.effect, span.lo, span.hi) {
         (Effect::None, ..) => "no attempt can have acted".to_owned(),
-        (Effect::Confirmed, ..) => "1 effect by the receiver's ledger".to_owned(),
+        (Effect::Confirmed, _, 1) => "1 effect by the receiver's ledger".to_owned(),
+        (Effect::Confirmed, lo, hi) => {
+            format!("{lo} effect by the receiver's ledger, {hi} attempts may have acted")
+        }
         (_, lo, hi) if lo == hi => format!("{lo} attempt reported done"),
         (_, lo, hi) => format!("{lo} to {hi} attempts may have acted"),
     };
     format!("{}: {}, {tried}, {acted}", view.destination, view.job.state.name())
-}
-
-impl Engine {
-    /// How many effects a job may have had.
-    pub fn effects(view: &JobView) -> EffectSpan {
-        effects(view)
-    }
 }

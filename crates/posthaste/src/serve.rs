@@ -16,10 +16,15 @@ use anyhow::Context;
 use posthaste_adapters::{
     clock::SystemClock,
     guard::Guard,
+    s3::{S3Archive, S3Place},
     sender::{GuardedSender, Protocols, SenderConfig, Trust},
 };
 use posthaste_core::DurationMs;
-use posthaste_engine::{CommitMetrics, Engine, EngineParts, FileDestinations, Metrics, Settings};
+use posthaste_engine::{
+    CommitMetrics, Engine, EngineParts, FileDestinations, Metrics, RetentionParts, Settings,
+    archive::{Archive, FolderArchive},
+    ports::HttpSender,
+};
 use posthaste_store::{
     Reads, Store,
     sqlite::{CommitWatch, SqliteOptions, SqliteStore},
@@ -29,7 +34,9 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::{BOOTSTRAP_VARIABLE, Config, Declared, Spec, TENANT_DEFAULT},
+    config::{
+        ArchiveConfig, BOOTSTRAP_VARIABLE, Config, Declared, RetentionConfig, S3Config, Spec, TENANT_DEFAULT,
+    },
     http::{AppOptions, AppState, HttpLimits},
     secrets::{
         GuardJudge, MasterKeyBytes, MissingKey, SEALED_PREFIX, SealedSecrets, is_api_key, key_file,
@@ -42,6 +49,9 @@ pub const DRAIN_DEADLINE: DurationMs = DurationMs::from_secs(30);
 
 /// How long requests may take to be answered after the drain.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// How long after a start retention begins: whoever starts a server waits for other things.
+const RETENTION_AFTER: DurationMs = DurationMs::from_secs(30);
 
 /// The name of the first API key.
 const ADMIN_KEY_NAME: &str = "admin";
@@ -84,12 +94,12 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
         None => None,
     };
     let guard = Arc::new(Guard::new(config.guard.clone()));
-    let sender = GuardedSender::new(Arc::clone(&guard), &sender_config())?;
+    let sender: Arc<dyn HttpSender> = Arc::new(GuardedSender::new(Arc::clone(&guard), &sender_config())?);
     let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
     let engine = Engine::start(EngineParts {
         store: shared,
         clock: Arc::new(clock),
-        sender: Arc::new(sender),
+        sender: Arc::clone(&sender),
         secrets: Arc::new(secrets),
         url_judge: Arc::new(GuardJudge(guard)),
         metrics,
@@ -97,6 +107,7 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
     })
     .await?;
     engine.sync_file_destinations(by_tenant(&config.declared)).await?;
+    start_retention(&engine, config, &sender).await?;
     let admin_key = first_key(&engine, config).await?;
     let mut running = Running {
         address: listener.local_addr()?,
@@ -214,6 +225,39 @@ async fn master_key(config: &Config, store: &SqliteStore) -> anyhow::Result<Mast
     };
     let path = key_file(&config.store);
     tokio::task::spawn_blocking(move || read_or_make_key(&path, missing)).await?
+}
+
+/// Begins to archive, if it is configured. Errors: the archive can't be written to.
+async fn start_retention(
+    engine: &Arc<Engine>,
+    config: &Config,
+    sender: &Arc<dyn HttpSender>,
+) -> anyhow::Result<()> {
+    let RetentionConfig { retention, archive, every } = config.retention.clone();
+    let archive: Option<Arc<dyn Archive>> = match archive {
+        None => return Ok(()),
+        Some(ArchiveConfig::GivenUp) => None,
+        Some(ArchiveConfig::Folder(folder)) => {
+            let opened = tokio::task::spawn_blocking(move || FolderArchive::open(&folder)).await?;
+            Some(Arc::new(opened.context("the archive can't be used")?))
+        }
+        Some(ArchiveConfig::S3(s3)) => Some(Arc::new(s3_archive(&s3, Arc::clone(sender))?)),
+    };
+    let first_after = every.min(RETENTION_AFTER);
+    engine.start_retention(RetentionParts { retention, archive, first_after, every });
+    Ok(())
+}
+
+fn s3_archive(config: &S3Config, sender: Arc<dyn HttpSender>) -> anyhow::Result<S3Archive> {
+    let place = S3Place {
+        endpoint: &config.endpoint,
+        region: &config.region,
+        bucket: &config.bucket,
+        prefix: &config.prefix,
+        access_key: &config.access_key,
+        secret_key: config.secret_key.expose_secret(),
+    };
+    Ok(S3Archive::new(&place, sender)?)
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -103,8 +103,6 @@ nme = "carts"
 fn r_g2_what_is_not_available_yet_is_refused_and_not_ignored() {
     refused(
         r#"store = "postgres://localhost/posthaste"
-[retention]
-committed = "30d"
 [[endpoint]]
 id = "fan_17"
 url = "https://example.com"
@@ -123,19 +121,16 @@ cron = "0 * * * *"
             fault: posthaste.toml:1:1: store: PostgreSQL is not in this build; use store = "sqlite:posthaste.db"
               1 | store = …
                 | ^^^^^
-            fault: posthaste.toml:2:2: retention: retention is not available yet: nothing is deleted; leave it out
-              2 | [retention]
-                |  ^^^^^^^^^
-            fault: posthaste.toml:7:1: endpoint[fan_17].rate: rates are not available yet: `concurrency` bounds an endpoint; leave it out
-              7 | rate = …
+            fault: posthaste.toml:5:1: endpoint[fan_17].rate: rates are not available yet: `concurrency` bounds an endpoint; leave it out
+              5 | rate = …
                 | ^^^^
-            fault: posthaste.toml:14:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
-              14 | on_unknown = "reconcile"
+            fault: posthaste.toml:12:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
+              12 | on_unknown = "reconcile"
                  | ^^^^^^^^^^
-            fault: posthaste.toml:15:3: schedule: schedules are not available yet; leave it out
-              15 | [[schedule]]
+            fault: posthaste.toml:13:3: schedule: schedules are not available yet; leave it out
+              13 | [[schedule]]
                  |   ^^^^^^^^
-            posthaste.toml: 5 faults
+            posthaste.toml: 4 faults
         "#]],
     );
 }

@@ -32,6 +32,10 @@ pub enum Point {
     AfterSend,
     /// A chunk of a fan-out is durable, and more is to come.
     MidFanOut,
+    /// A file of the archive is in place, and nothing of it has left.
+    ArchiveWritten,
+    /// Some of a file's records have left, and more may be to come.
+    MidRetire,
 }
 
 /// A value of `PRAGMA synchronous` that is too weak.
@@ -129,6 +133,8 @@ fn kill(word: &str) -> Option<Kill> {
         "after_commit" => Point::AfterCommit,
         "after_send" => Point::AfterSend,
         "mid_fan_out" => Point::MidFanOut,
+        "archive_written" => Point::ArchiveWritten,
+        "mid_retire" => Point::MidRetire,
         _ => return None,
     };
     let at = at.parse().ok().filter(|at| *at > 0)?;
@@ -138,7 +144,7 @@ fn kill(word: &str) -> Option<Kill> {
 fn unknown(word: &str) -> String {
     format!(
         "{VARIABLE}: {word:?} is unknown; known are kill:POINT:N (POINT: before_commit, after_commit, after_send, \
-         mid_fan_out; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
+         mid_fan_out, archive_written, mid_retire; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
     )
 }
 

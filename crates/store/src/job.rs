@@ -1,13 +1,17 @@
 //! Jobs as they are commanded, leased and read back.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use posthaste_core::{
     Answer, AttemptEnd, Command, CommandName, CorruptRow, DestinationId, DurationMs, Fence, Job, JobId,
     LaneId, LateReport, MessageKey, Nature, Path, Policy, Refusal, Start, StateName, TenantId, Timestamp,
 };
 
 use crate::MessageBody;
+
+/// Distinct lines of policy that are kept in memory. The core has some twenty.
+const POLICY_LINES_MAX: usize = 256;
 
 /// One command on one job.
 #[derive(Clone, Debug)]
@@ -135,7 +139,7 @@ pub struct LaneHead {
 }
 
 /// A job as it is read back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobView {
     /// What decisions see.
     pub job: Job,
@@ -175,4 +179,19 @@ pub struct JobFilter {
     pub after: Option<JobId>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// A line of policy as [`posthaste_core::AttemptEnd::policy`] holds it, read back. The text is kept for ever: there are as many as the core has lines of policy, and a few that older versions had.
+pub fn policy_line(line: &str) -> &'static str {
+    static LINES: OnceLock<Mutex<Vec<&'static str>>> = OnceLock::new();
+    let mut lines = LINES.get_or_init(Mutex::default).lock();
+    if let Some(known) = lines.iter().find(|known| **known == line) {
+        return known;
+    }
+    if lines.len() >= POLICY_LINES_MAX {
+        return "a line of another version";
+    }
+    let line: &'static str = String::from(line).leak();
+    lines.push(line);
+    line
 }

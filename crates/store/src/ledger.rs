@@ -142,6 +142,8 @@ pub struct LedgerEntry {
     pub reset: Option<ResetNote>,
     /// The job whose row this entry is read from; `None`: it is a row of its own.
     pub of_job: Option<JobId>,
+    /// Where in the archive the bytes of its result are, if they are only there.
+    pub result_at: Option<crate::Place>,
 }
 
 /// What became of a [`LedgerCommand`].
@@ -250,6 +252,7 @@ pub(crate) fn of_job(job: &Job, key: &EventId, last: Option<&AttemptView>) -> Op
         updated_at,
         reset: None,
         of_job: Some(job.id),
+        result_at: None,
     })
 }
 
@@ -308,6 +311,7 @@ fn claimed(
                 updated_at: now,
                 reset: found.and_then(|found| found.reset),
                 of_job: None,
+                result_at: None,
             };
             (LedgerAnswer::Granted(written.clone()), Some(written))
         }
@@ -324,7 +328,7 @@ fn claimed(
 }
 
 fn reported(found: LedgerEntry, entry: Entry, command: &LedgerCommand, now: Timestamp) -> LedgerEntry {
-    let mut written = LedgerEntry { entry, updated_at: now, of_job: None, ..found };
+    let mut written = LedgerEntry { entry, updated_at: now, of_job: None, result_at: None, ..found };
     match &command.action {
         LedgerAction::Complete { result, .. } => {
             (written.result, written.class, written.message) = (result.clone(), None, None);

@@ -13,6 +13,7 @@ mod job;
 mod ledger;
 pub mod memory;
 mod message;
+mod retention;
 mod seam;
 pub mod sqlite;
 mod step;
@@ -24,7 +25,7 @@ pub use custody::{CustodyEntry, Stage};
 pub use error::{BoxError, StoreError};
 pub use job::{
     Applied, AppliedOutcome, AttemptView, Change, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant,
-    LeaseRequest, LeasedJob,
+    LeaseRequest, LeasedJob, policy_line,
 };
 pub use ledger::{
     LedgerAction, LedgerAnswer, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ResetNote, StoredResult,
@@ -32,5 +33,9 @@ pub use ledger::{
 pub use message::{
     Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, JobBrief, KeyKind, MessageBody,
     MessageView, NewMessage, Target,
+};
+pub use retention::{
+    ArchiveFile, ArchivedMessage, EntryRecord, Expiry, ExpiryCursor, ExpiryRequest, Indexed, MessageRecord,
+    Place, Retain, Retention, Retire, Retired,
 };
 pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};

@@ -191,7 +191,7 @@ pub struct JobBrief {
 }
 
 /// A message as it is read back, without its payload.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageView {
     /// Its name.
     pub id: MessageId,

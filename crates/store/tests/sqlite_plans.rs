@@ -14,6 +14,7 @@ const WHOLE_TABLES: &[&str] = &[
     "counts_list",
     "ledger_any",
     "ledger_first_fence",
+    "ledger_fences_raise",
     "keys_new_duplicates_anywhere",
     "keys_new_list",
 ];
@@ -37,6 +38,7 @@ fn schema() -> Connection {
     for migration in [
         include_str!("../migrations/sqlite/V1__schema.sql"),
         include_str!("../migrations/sqlite/V2__ledger.sql"),
+        include_str!("../migrations/sqlite/V3__retention.sql"),
     ] {
         conn.execute_batch(migration).unwrap();
     }

@@ -3,4 +3,5 @@
 
 mod delivery;
 mod pull;
+mod retention;
 mod support;

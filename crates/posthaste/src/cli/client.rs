@@ -26,6 +26,20 @@ pub(super) struct Client {
     http: HyperClient<HttpConnector, Full<Bytes>>,
 }
 
+/// What the server answered to a request that it may refuse with more than a sentence.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    /// The answer, or the problem.
+    pub(super) body: Value,
+}
+
+impl Reply {
+    /// The refusal as a person reads it.
+    pub(super) fn refusal(&self) -> Failure {
+        refusal(self.status, &self.body)
+    }
+}
+
 /// What the server answered.
 pub(super) struct Answer {
     /// `null` where the answer has none.
@@ -72,12 +86,27 @@ impl Client {
         self.send(Method::POST, path, Some(body)).await
     }
 
+    /// `POST` with a JSON body, for whoever tells a refusal in words of its own.
+    pub(super) async fn ask(&self, path: &str, body: Bytes) -> Result<Reply, Failure> {
+        self.exchange_within(Method::POST, path, Some(body)).await
+    }
+
     /// `DELETE`.
     pub(super) async fn delete(&self, path: &str) -> Result<Answer, Failure> {
         self.send(Method::DELETE, path, None).await
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<Answer, Failure> {
+        let reply = self.exchange_within(method, path, body).await?;
+        if reply.status.is_success() { Ok(Answer { body: reply.body }) } else { Err(reply.refusal()) }
+    }
+
+    async fn exchange_within(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<Reply, Failure> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(key) = &self.api_key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
@@ -96,7 +125,7 @@ impl Client {
         answered.unwrap_or_else(|_| Err(self.unreachable("no answer in 30 s")))
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Reply, Failure> {
         let response = self.http.request(request).await.map_err(|error| self.unreachable(&chain(&error)))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
@@ -111,7 +140,7 @@ impl Client {
                 ))
             })?
         };
-        if status.is_success() { Ok(Answer { body }) } else { Err(refusal(status, &body)) }
+        Ok(Reply { status, body })
     }
 
     fn unreachable(&self, why: &str) -> Failure {

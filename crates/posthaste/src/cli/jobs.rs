@@ -1,4 +1,4 @@
-//! `jobs`: list, show and cancel.
+//! `jobs`: list, show and cancel. The other verbs are in [`super::operate`].
 
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 use posthaste_core::StateName;
@@ -8,9 +8,14 @@ use super::{
     ServerArgs,
     client::{Client, encoded},
     exit::{Failure, Outcome},
+    operate,
     output::{self, shown},
     reference, timeline, times,
 };
+
+/// What stands over [`attempt_row`].
+pub(super) const ATTEMPT_HEADINGS: &[&str] =
+    &["ATTEMPT", "STARTED (UTC)", "TOOK", "OUTCOME", "STATUS", "EFFECT", "NEXT (UTC)", "WORKER", "SAID"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {
@@ -20,6 +25,12 @@ pub(super) enum JobsCommand {
     Show(ShowArgs),
     /// Call a job off, or ask the worker that runs it to stop
     Cancel(CancelArgs),
+    /// Send a dead letter round again, unless its effect has, or may have, happened
+    Replay(operate::ReplayArgs),
+    /// Send a committed job round again: its receiver lost what it had
+    Resend(operate::ResendArgs),
+    /// Settle a job by what is known already; sends nothing
+    Reconcile(operate::ReconcileArgs),
 }
 
 #[derive(Debug, Args)]
@@ -67,6 +78,9 @@ pub(super) async fn run(command: JobsCommand) -> Result<Outcome, Failure> {
         JobsCommand::List(args) => list(args).await,
         JobsCommand::Show(args) => show(args).await,
         JobsCommand::Cancel(args) => cancel(args).await,
+        JobsCommand::Replay(args) => operate::replay(args).await,
+        JobsCommand::Resend(args) => operate::resend(args).await,
+        JobsCommand::Reconcile(args) => operate::reconcile(args).await,
     }
 }
 
@@ -116,6 +130,7 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     let field = |name: &str, value: &str| format!("  {name:<13} {value}");
     let present = |name: &str| Some(&answer[name]).filter(|value| !value.is_null());
     lines.extend(plain.iter().filter_map(|name| Some(field(name, &shown(present(name)?)))));
+    lines.push(field("effect", &operate::effect_words(&answer)));
     lines.extend(times.iter().filter_map(|name| Some(field(name, &times::short(present(name)?.as_str()?)))));
     if let Some(state) = answer["state"].as_str().and_then(StateName::parse) {
         lines.push(field("means", reference::meaning(state)));
@@ -127,13 +142,10 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     output::text("")?;
-    output::table(
-        &["ATTEMPT", "STARTED (UTC)", "TOOK", "OUTCOME", "STATUS", "EFFECT", "NEXT (UTC)", "WORKER", "SAID"],
-        attempts.iter().map(attempt_row).collect(),
-    )
+    output::table(ATTEMPT_HEADINGS, attempts.iter().map(attempt_row).collect())
 }
 
-fn attempt_row(attempt: &Value) -> Vec<String> {
+pub(super) fn attempt_row(attempt: &Value) -> Vec<String> {
     let time = |name: &str| attempt[name].as_str().map_or_else(|| "-".to_owned(), times::short);
     let took = attempt["duration_ms"].as_u64().map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms"));
     let said =

@@ -1,6 +1,7 @@
 //! The command line: what a person or a script types. Talks HTTP to a server, except for `serve`, `demo`, `bench`,
 //! `verify`, `check-config`, `states`, `classes` and `completions`, which need none.
 
+mod archive;
 mod bench;
 mod check_config;
 mod client;
@@ -10,6 +11,7 @@ mod exit;
 mod jobs;
 mod keys;
 mod ledger;
+mod operate;
 mod output;
 mod publish;
 mod reference;
@@ -51,7 +53,7 @@ enum Command {
     States(OutputArgs),
     /// How failures are classified, and what follows
     Classes(OutputArgs),
-    /// List, show and cancel jobs
+    /// List, show, cancel, replay, resend and reconcile jobs
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
     /// Destinations that we push to
@@ -69,6 +71,9 @@ enum Command {
     /// The receiver's ledger: entries of the server, and SQL for your own
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
+    /// What left the store: move, list, check
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Check the signature of a request, and say why it doesn't fit
     Verify(verify::VerifyArgs),
     /// Measure this program on this machine, against what HTTP and the disk alone can do
@@ -151,6 +156,7 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::Sources(command) => destinations::run(DestinationKind::Source, command).await,
         Command::Keys(command) => keys::run(command).await,
         Command::Ledger(command) => ledger::run(command).await,
+        Command::Archive(command) => archive::run(command).await,
         Command::Verify(args) => verify::run(&args),
         Command::Bench(args) => bench::run(args).await,
         Command::BenchChild(child) => bench::run_child(child).await,

@@ -32,8 +32,9 @@ pub(super) fn action(state: StateName) -> &'static str {
     match state {
         StateName::Scheduled | StateName::Retryable => "wait for it, or `jobs cancel`",
         StateName::Leased => "wait for it; `jobs cancel` asks the worker to stop",
-        StateName::Committed | StateName::Cancelled => "nothing to do",
-        StateName::DeadLettered => "mend the cause; `jobs cancel` discards it",
+        StateName::Committed => "nothing to do; `jobs resend` if the receiver lost it",
+        StateName::Cancelled => "nothing to do",
+        StateName::DeadLettered => "mend the cause, then `jobs replay`; `jobs cancel` discards it",
     }
 }
 

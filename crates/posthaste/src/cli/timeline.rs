@@ -134,6 +134,8 @@ fn mark(entry: &Value) -> (&'static str, anstyle::Style) {
         ("failed" | "lease_lost" | "late_report" | "stale_report", Some("none")) => ("○", ODD),
         ("failed" | "lease_lost" | "late_report" | "stale_report", _) => ("?", BAD),
         ("duplicate" | "cancelled" | "cancel_requested" | "released", _) => ("·", ODD),
+        ("replayed" | "resent", _) => ("↻", ODD),
+        ("reset", _) => ("!", ODD),
         (_, _) => ("·", FAINT),
     }
 }
@@ -195,8 +197,11 @@ fn next(entry: &Value) -> String {
 }
 
 fn who(entry: &Value) -> String {
-    let said =
-        matches!(entry["stage"].as_str(), Some("leased" | "cancelled" | "cancel_requested" | "stale_report"));
+    let by_a_person = matches!(
+        entry["stage"].as_str(),
+        Some("cancelled" | "cancel_requested" | "replayed" | "resent" | "reconciled" | "reset")
+    );
+    let said = by_a_person || matches!(entry["stage"].as_str(), Some("leased" | "stale_report"));
     entry["actor"]
         .as_str()
         .filter(|_| said)
@@ -206,10 +211,11 @@ fn who(entry: &Value) -> String {
 
 fn why(entry: &Value) -> String {
     let detail = &entry["detail"];
-    let words = ["cause", "source", "code", "message", "reason"]
+    let words = ["cause", "source", "code", "message", "evidence", "verdict", "status", "reason"]
         .iter()
         .filter_map(|name| detail[*name].as_str().map(|text| format!("{name}: {}", output::printable(text))));
-    words.collect::<Vec<_>>().join("  ")
+    let vouched = detail["assume_not_done"].as_bool() == Some(true);
+    words.chain(vouched.then(|| "vouched that it was not done".to_owned())).collect::<Vec<_>>().join("  ")
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -277,7 +283,7 @@ mod tests {
 
             carts  committed  attempt 2  job_1
               the receiver has it
-              you can: nothing to do
+              you can: nothing to do; `jobs resend` if the receiver lost it
 
             2026-11-30 UTC
               09:00:00.000  · accepted

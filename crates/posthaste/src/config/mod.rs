@@ -8,6 +8,7 @@ mod environment;
 mod fault;
 pub mod horizons;
 mod references;
+mod retention;
 mod settings;
 
 use std::{
@@ -26,6 +27,7 @@ pub(crate) use self::references::follow;
 pub use self::{
     destinations::{Declared, Spec, TENANT_DEFAULT},
     fault::{Fault, Faults, Place},
+    retention::{ArchiveConfig, RetentionConfig, S3Config},
 };
 use self::{
     document::{Document, Origin},
@@ -66,6 +68,8 @@ pub struct Config {
     pub connections_max: usize,
     /// Deliveries on their way at once.
     pub deliveries_max: usize,
+    /// How long what is settled stays, and where it goes.
+    pub retention: RetentionConfig,
     /// How logs are written.
     pub log: LogConfig,
     /// Sources, endpoints and queues.
@@ -79,6 +83,7 @@ impl Config {
     pub(crate) fn fixed_settings_that_differ(&self, new: &Self) -> Vec<&'static str> {
         let key = |config: &Self| config.master_key.as_ref().map(|key| key.expose_secret().to_owned());
         let guard = |config: &Self| format!("{:?}", config.guard);
+        let retention = |config: &Self| format!("{:?}", config.retention);
         let differ = [
             ("store", self.store != new.store),
             ("listen", self.listen != new.listen),
@@ -90,6 +95,7 @@ impl Config {
             ("limits.payload_bytes_max", self.payload_bytes_max != new.payload_bytes_max),
             ("limits.connections_max", self.connections_max != new.connections_max),
             ("limits.deliveries_max", self.deliveries_max != new.deliveries_max),
+            ("retention", retention(self) != retention(new)),
             ("log", self.log != new.log),
         ];
         differ.into_iter().filter_map(|(setting, differs)| differs.then_some(setting)).collect()
@@ -216,6 +222,8 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
     };
     let judge = Guard::new(guard.clone());
     let declared = destinations::read(layers, &|url| crate::secrets::judge_url(&judge, url));
+    let (retention, mut warnings) = retention::read(layers, &declared);
+    warnings.extend(destinations::warnings(&declared));
     Config {
         file,
         store: layers.read("store", store).unwrap_or_else(|| "posthaste.db".into()),
@@ -239,7 +247,8 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
             format: layers.read("log.format", log_format),
             level: layers.read("log.level", log_level).unwrap_or_else(|| "info".to_owned()),
         },
-        warnings: destinations::warnings(&declared),
+        retention,
+        warnings,
         declared,
     }
 }

@@ -43,15 +43,23 @@ pub(super) const SETTINGS: &[(&str, Kind)] = &[
     ("limits.payload_bytes_max", Kind::Plain),
     ("limits.connections_max", Kind::Plain),
     ("limits.deliveries_max", Kind::Plain),
+    ("retention.committed", Kind::Text),
+    ("retention.dead_lettered", Kind::Text),
+    ("retention.ledger", Kind::Text),
+    ("retention.archive", Kind::Text),
+    ("retention.every", Kind::Text),
+    ("retention.endpoint", Kind::Text),
+    ("retention.region", Kind::Text),
+    ("retention.access_key", Kind::Text),
+    ("retention.secret_key", Kind::Text),
     ("log.format", Kind::Text),
     ("log.level", Kind::Text),
 ];
 
-const SECTIONS: &[&str] = &["outbound", "limits", "log"];
+const SECTIONS: &[&str] = &["outbound", "limits", "retention", "log"];
 
 /// Settings of the contract that do nothing yet. Taking them in silence would be a lie.
 pub(super) const NOT_YET: &[(&str, &str)] = &[
-    ("retention", "retention is not available yet: nothing is deleted"),
     ("schedule", "schedules are not available yet"),
     ("tls", "TLS on the listener is not available yet: put a TLS proxy in front"),
     ("rate", "rates are not available yet: `concurrency` bounds an endpoint"),

@@ -65,6 +65,8 @@ codes! {
     AttemptChanged = "attempt_changed", 409, "The job has moved on";
     EntryChanged = "entry_changed", 409, "The ledger entry has changed";
     OutcomeUnknown = "outcome_unknown", 409, "The effect may have happened";
+    NoEvidence = "no_evidence", 409, "Nothing is known that would settle the job";
+    ArchiveNotConfigured = "archive_not_configured", 409, "No archive is configured";
     PayloadTooLarge = "payload_too_large", 413, "The payload is too large";
     BodyTooLarge = "body_too_large", 413, "The request's body is too large";
     UnsupportedEncoding = "unsupported_encoding", 415, "Compressed requests are not taken here";
@@ -90,6 +92,7 @@ codes! {
     Corrupt = "corrupt", 500, "A stored row is corrupt";
     SecretUnavailable = "secret_unavailable", 500, "A secret could not be made or opened";
     StoreUnavailable = "store_unavailable", 503, "The store is unavailable";
+    ArchiveUnavailable = "archive_unavailable", 503, "The archive can't be written or read";
     Overloaded = "overloaded", 503, "More work waits than is taken on";
     Conflict = "conflict", 503, "Somebody else wrote first";
     Draining = "draining", 503, "The server is shutting down";

@@ -4,7 +4,6 @@ use posthaste_core::{
     Attempt, AttemptOutcome, Cause, Class, DurationMs, Effect, EffectSpan, Evidence, Job, LateReport, Lease,
     MessageId, NextStep, Path, State,
 };
-use posthaste_engine::Engine;
 use posthaste_store::{AttemptView, JobView};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -40,7 +39,7 @@ pub(crate) struct JobJson {
     pub(crate) lost_leases: u32,
     /// What the commit rests on: `answered`, `ledger`, `worker` or `reconciled`.
     pub(crate) evidence: Option<&'static str>,
-    /// What is known about its effect, from all its attempts: `none`, `possible`, `reported` or `confirmed`. `null` in
+    /// What is known about its effect, from all its attempts and its ledger entry: `none`, `possible`, `reported` or `confirmed`. `null` in
     /// lists.
     pub(crate) effect: Option<&'static str>,
     /// How many effects it may have had. `null` in lists.
@@ -220,8 +219,8 @@ impl JobJson {
     }
 
     /// A job with its attempts.
-    pub(crate) fn whole(view: &JobView, message: Option<MessageId>) -> Self {
-        let EffectSpan { effect, lo, hi } = Engine::effects(view);
+    pub(crate) fn whole(view: &JobView, span: EffectSpan, message: Option<MessageId>) -> Self {
+        let EffectSpan { effect, lo, hi } = span;
         let ended = view.attempts.iter().map(|attempt| AttemptJson::ended(&view.job, attempt));
         let running = lease(&view.job).map(|lease| AttemptJson::running(&view.job, lease));
         Self {
@@ -256,7 +255,7 @@ impl LeaseJson {
 }
 
 impl AttemptJson {
-    fn ended(job: &Job, view: &AttemptView) -> Self {
+    pub(crate) fn ended(job: &Job, view: &AttemptView) -> Self {
         let end = &view.end;
         let details = &end.details;
         let measured = end.started_at.map(|started_at| end.finished_at.since(started_at));

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Bytes of a request that operates on a job.
-const BYTES_MAX: usize = 16 * 1024;
+pub(super) const BYTES_MAX: usize = 16 * 1024;
 
 /// Why a job is called off.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -107,10 +107,9 @@ pub(super) async fn get(
 ) -> Result<Response, Problem> {
     caller.require_read()?;
     let id = parse_id(&id)?;
-    let view =
-        state.engine().store().job(caller.tenant, id).await?.ok_or_else(|| unknown(&id.to_string()))?;
-    let message = message_of(&state, caller.tenant, &view.key).await?;
-    Ok(answer(StatusCode::OK, &JobJson::whole(&view, message)))
+    let known = state.engine().known(caller.tenant, id).await?.ok_or_else(|| unknown(&id.to_string()))?;
+    let message = message_of(&state, caller.tenant, &known.view.key).await?;
+    Ok(answer(StatusCode::OK, &JobJson::whole(&known.view, known.span, message)))
 }
 
 /// Calls a job off.
@@ -173,7 +172,7 @@ async fn message_of(
     Ok(message.map(|message| message.id))
 }
 
-fn parse_id(text: &str) -> Result<JobId, Problem> {
+pub(super) fn parse_id(text: &str) -> Result<JobId, Problem> {
     JobId::parse(text).ok_or_else(|| unknown(text))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides about jobs, and nothing here waits for more than the engine and the request's own body.
 
+mod archive;
 mod auth;
 mod body;
 mod code;
@@ -20,6 +21,7 @@ mod listen;
 mod message_view;
 mod messages;
 mod openapi;
+mod operate;
 mod overview;
 mod paging;
 mod problem;

@@ -13,8 +13,9 @@ use utoipa::{
 };
 
 use super::{
+    archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, overview, publish, queue, reports, timeline,
+    health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, timeline,
 };
 
 #[derive(OpenApi)]
@@ -42,7 +43,13 @@ use super::{
         jobs::list,
         jobs::get,
         jobs::cancel,
+        operate::replay,
+        operate::resend,
+        operate::reconcile,
         timeline::get,
+        archive::run,
+        archive::list,
+        archive::verify,
         overview::get,
         endpoints::list,
         endpoints::create,

@@ -8,9 +8,10 @@ use axum::{
 use http::{Method, Uri};
 
 use super::{
-    AppState, Code, Problem,
+    AppState, Code, Problem, archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, openapi, overview, publish, queue, reports, timeline, ui,
+    health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue, reports,
+    timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.
@@ -68,7 +69,13 @@ fn api() -> Router<AppState> {
         .route("/v1/jobs", get(jobs::list))
         .route("/v1/jobs/{id}", get(jobs::get))
         .route("/v1/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/v1/jobs/{id}/replay", post(operate::replay))
+        .route("/v1/jobs/{id}/resend", post(operate::resend))
+        .route("/v1/jobs/{id}/reconcile", post(operate::reconcile))
         .route("/v1/timeline", get(timeline::get))
+        .route("/v1/archive/run", post(archive::run))
+        .route("/v1/archive/files", get(archive::list))
+        .route("/v1/archive/verify", get(archive::verify))
         .route("/v1/overview", get(overview::get))
         .route("/v1/keys", post(keys::create).get(keys::list))
         .route("/v1/keys/{id}", axum::routing::delete(keys::revoke))

@@ -97,7 +97,8 @@ pub(super) async fn get(
 impl TimelineJson {
     fn of(timeline: Timeline) -> Self {
         let message = &timeline.message;
-        let jobs = timeline.jobs.iter().map(|view| JobJson::whole(view, Some(message.id))).collect();
+        let jobs = timeline.jobs.iter().zip(&timeline.effects);
+        let jobs = jobs.map(|(view, span)| JobJson::whole(view, *span, Some(message.id))).collect();
         let entries = timeline.entries.into_iter().map(|entry| EntryJson::of(entry, &message.correlation_id));
         Self {
             key: message.key.to_string(),

@@ -11,6 +11,7 @@ mod intake;
 mod ledger;
 mod ledger_race;
 mod manage;
+mod operate;
 mod pages;
 mod payload;
 mod publish;

@@ -4,7 +4,7 @@ use posthaste_core::{MessageId, MessageKey, Share, TenantId, Timestamp, limits};
 
 use super::tables::{FanOut, Message, Tables};
 use crate::{
-    Acceptance, AcceptedMessage, FanOutStep, KeyKind, NewMessage, Stage, Target,
+    Acceptance, AcceptedMessage, FanOutStep, Fingerprint, KeyKind, NewMessage, Stage, Target,
     accepting::{self, Birth},
 };
 
@@ -16,9 +16,9 @@ impl Tables {
         if found == new.id {
             return Acceptance::New(self.accepted(new.tenant, found));
         }
-        let known = &self.messages[&(new.tenant, found)];
-        if known.given.key == new.key
-            && let Some(field) = known.given.fingerprint.difference(&new.fingerprint)
+        let (key, fingerprint) = self.known_as(new.tenant, found);
+        if *key == new.key
+            && let Some(field) = fingerprint.difference(&new.fingerprint)
         {
             return Acceptance::KeyReused { field, message: found };
         }
@@ -34,13 +34,23 @@ impl Tables {
         })
     }
 
+    /// The business key of a message, here or archived, and what it stands for.
+    fn known_as(&self, tenant: TenantId, id: MessageId) -> (&MessageKey, &Fingerprint) {
+        if let Some(message) = self.messages.get(&(tenant, id)) {
+            return (&message.given.key, &message.given.fingerprint);
+        }
+        let archived = &self.archived[&(tenant, id)];
+        (&archived.known.key, &archived.fingerprint)
+    }
+
     fn accept_new(&mut self, mut new: NewMessage, now: Timestamp) -> Acceptance {
         let (tenant, id) = (new.tenant, new.id);
         let names = accepting::names(&new).into_iter();
         let others = names.skip(1).map(|(kind, key)| (key.clone(), kind)).collect();
         let targets = accepting::distinct(std::mem::take(&mut new.targets));
         let due_at = accepting::due_at(new.due, now);
-        let seq = self.messages.len() as u64;
+        self.last_seq += 1;
+        let seq = self.last_seq;
         let jobs_total = targets.len();
         let message = Message { seq, accepted_at: now, jobs_total, duplicates: 0, others, given: new };
         for key in message.others.keys().chain([&message.given.key]) {
@@ -70,13 +80,27 @@ impl Tables {
         if self.noted(tenant, found, None, Stage::Duplicate) < limits::DUPLICATES_RECORDED_MAX as usize {
             self.note(accepting::duplicate_entry(new, found, (kind, key), now));
         }
-        let message = self.messages.get_mut(&(tenant, found)).expect("names mean messages that exist");
-        message.duplicates += 1;
         let mut free = accepting::names(new);
         free.retain(|(_, key)| !self.names.contains_key(&(tenant, (*key).clone())));
-        for (kind, key) in accepting::names_to_add(free, message.others.len()) {
-            self.names.insert((tenant, key.clone()), found);
-            message.others.insert(key.clone(), kind);
+        let names = &mut self.names;
+        let add = |others: usize| {
+            let mut added = Vec::new();
+            for (kind, key) in accepting::names_to_add(free, others) {
+                names.insert((tenant, key.clone()), found);
+                added.push((kind, key.clone()));
+            }
+            added
+        };
+        if let Some(message) = self.messages.get_mut(&(tenant, found)) {
+            message.duplicates += 1;
+            let added = add(message.others.len());
+            message.others.extend(added.into_iter().map(|(kind, key)| (key, kind)));
+        } else {
+            let archived = self.archived.get_mut(&(tenant, found)).expect("names mean messages");
+            archived.known.duplicates += 1;
+            let added = add(archived.known.aliases.len());
+            archived.known.aliases.extend(added);
+            archived.known.aliases.sort_by(|one, two| one.1.cmp(&two.1));
         }
     }
 
@@ -87,7 +111,17 @@ impl Tables {
     }
 
     fn accepted(&self, tenant: TenantId, id: MessageId) -> AcceptedMessage {
-        let message = &self.messages[&(tenant, id)];
+        let Some(message) = self.messages.get(&(tenant, id)) else {
+            let known = &self.archived[&(tenant, id)].known;
+            return AcceptedMessage {
+                id,
+                key: known.key.clone(),
+                accepted_at: known.accepted_at,
+                jobs_total: known.jobs_total,
+                fanout_running: false,
+                jobs: Vec::new(),
+            };
+        };
         AcceptedMessage {
             id,
             key: message.given.key.clone(),

@@ -8,13 +8,10 @@ use posthaste_core::{
 use super::tables::{EPOCH, Tables};
 use crate::{Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger};
 
-/// The fence of a key without a row: nothing is ever taken away here.
-const FIRST_FENCE: u64 = 1;
-
 impl Tables {
     pub(super) fn ledger(&mut self, command: &LedgerCommand, now: Timestamp) -> LedgerApplied {
         let found = self.entry(command.tenant, &command.key, command.job.as_ref());
-        let (answer, write) = ledger::decide(found, command, FIRST_FENCE, now);
+        let (answer, write) = ledger::decide(found, command, self.first_fence.max(1), now);
         let Some(written) = write else { return LedgerApplied { answer, settled: None } };
         self.ledger.insert((command.tenant, command.key.clone()), written.clone());
         let job = command.job.as_ref().and_then(|named| self.job_named(command.tenant, named));
@@ -32,7 +29,14 @@ impl Tables {
         if let Some(entry) = self.ledger.get(&(tenant, key.clone())) {
             return Some(entry.clone());
         }
-        let job = self.job_named(tenant, job.filter(|named| named.guarded)?)?;
+        let archived = self.archived_entries.get(&(tenant, key.clone())).map(|known| &known.entry);
+        if let Some(own) = archived.filter(|entry| entry.of_job.is_none()) {
+            return Some(own.clone());
+        }
+        let Some(job) = self.job_named(tenant, job.filter(|named| named.guarded)?) else {
+            // Its job left with its message.
+            return archived.cloned();
+        };
         let last = self.attempts_of(tenant, job.id).last();
         ledger::of_job(&job, key, last)
     }
@@ -41,7 +45,7 @@ impl Tables {
     fn job_named(&self, tenant: TenantId, named: &NamedJob) -> Option<Job> {
         let message = self.names.get(&(tenant, named.key.clone()))?;
         // By another of its message's names it is another event id.
-        if self.messages[&(tenant, *message)].given.key != named.key {
+        if self.messages.get(&(tenant, *message))?.given.key != named.key {
             return None;
         }
         self.jobs.get(&(tenant, JobId::of(*message, named.lane)))?.job().ok()
@@ -76,7 +80,9 @@ impl Tables {
     /// The entry beside a job, if anybody made one.
     pub(super) fn entry_beside(&self, job: &Job) -> Option<LedgerEntry> {
         let key = self.event_id(job.tenant, job.lane, job.id)?;
-        self.ledger.get(&(job.tenant, key)).cloned()
+        let archived = || Some(&self.archived_entries.get(&(job.tenant, key.clone()))?.entry);
+        let own = self.ledger.get(&(job.tenant, key.clone())).or_else(archived);
+        own.filter(|entry| entry.of_job.is_none()).cloned()
     }
 
     fn event_id(&self, tenant: TenantId, lane: LaneId, job: JobId) -> Option<EventId> {

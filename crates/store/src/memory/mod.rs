@@ -9,6 +9,7 @@ mod configure;
 mod lease;
 mod ledger;
 mod read;
+mod retention;
 mod tables;
 
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use posthaste_core::{EventId, JobId, MessageId, TenantId, Timestamp};
 
 use self::tables::{EPOCH, Tables};
 use crate::{
-    Acceptance, ApiKeyRow, Applied, BoxFuture, Clock, Configure, Configured, CustodyEntry, DestinationRow,
-    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied,
-    LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, StateCount, Store,
+    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Clock, Configure, Configured,
+    CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
+    JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied, LedgerCommand, LedgerEntry,
+    MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount, Store,
     StoreError, StoreStatus,
 };
 
@@ -173,5 +175,44 @@ impl Reads for MemoryStore {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.at_once(move |tables, _| tables.briefs(tenant, message))
+    }
+}
+
+impl Retain for MemoryStore {
+    fn expirable(&self, request: ExpiryRequest) -> BoxFuture<'_, Result<Expiry, StoreError>> {
+        self.at_once(move |tables, now| tables.expirable(&request, now))
+    }
+
+    fn retire(
+        &self,
+        file: Option<ArchiveFile>,
+        records: Vec<Retire>,
+    ) -> BoxFuture<'_, Result<Vec<Retired>, StoreError>> {
+        self.at_once(move |tables, now| tables.retire(file, &records, now))
+    }
+
+    fn archived(
+        &self,
+        tenant: TenantId,
+        name: MessageName,
+    ) -> BoxFuture<'_, Result<Option<ArchivedMessage>, StoreError>> {
+        self.at_once(move |tables, _| tables.archived(tenant, &name))
+    }
+
+    fn archive_files(
+        &self,
+        after: Option<Box<str>>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<ArchiveFile>, StoreError>> {
+        self.at_once(move |tables, _| tables.list_archive_files(after.as_deref(), limit))
+    }
+
+    fn archived_in(
+        &self,
+        file: Box<str>,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
+        self.at_once(move |tables, _| tables.archived_in(&file, after, limit))
     }
 }

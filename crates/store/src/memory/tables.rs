@@ -7,9 +7,10 @@ use posthaste_core::{
     MessageId, MessageKey, NextStep, Share, State, TenantId, Timestamp,
 };
 
+use super::retention::{Archived, ArchivedEntry};
 use crate::{
-    ApiKeyRow, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, LedgerEntry, NewMessage, Stage,
-    Target, step,
+    ApiKeyRow, ArchiveFile, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, LedgerEntry,
+    NewMessage, Stage, Target, step,
 };
 
 /// The epoch of every store in memory: it can't go back in time.
@@ -36,6 +37,13 @@ pub(super) struct Tables {
     pub(super) attempts: BTreeMap<(TenantId, JobId, Attempt), AttemptView>,
     pub(super) custody: BTreeMap<(TenantId, MessageId), Vec<CustodyEntry>>,
     pub(super) ledger: BTreeMap<(TenantId, EventId), LedgerEntry>,
+    /// The last place in the order of acceptance.
+    pub(super) last_seq: u64,
+    pub(super) archived: BTreeMap<(TenantId, MessageId), Archived>,
+    pub(super) archived_entries: BTreeMap<(TenantId, EventId), ArchivedEntry>,
+    pub(super) archive_files: BTreeMap<Box<str>, ArchiveFile>,
+    /// The fence of a key without a row, if it is above 1.
+    pub(super) first_fence: u64,
 }
 
 /// A lane outlives its destination.

@@ -110,9 +110,12 @@ impl Session<'_> {
     }
 
     fn known(&mut self, tenant: TenantId, id: MessageId) -> Result<Known, Fault> {
-        let mut rows = self.sql.messages_accepted.query(params![tenant.0, id.0.to_be_bytes()])?;
-        let Some(row) = rows.next()? else {
-            return Err(Fault::Invariant("a name means a message that is missing"));
+        let at = params![tenant.0, id.0.to_be_bytes()];
+        let mut rows = self.sql.messages_accepted.query(at)?;
+        let mut archived = self.sql.archived_accepted.query(at)?;
+        let row = match rows.next()? {
+            Some(row) => row,
+            None => archived.next()?.ok_or(Fault::Invariant("a name means a message that is missing"))?,
         };
         let mut cells = Cells::of(row, id.0);
         let (key, accepted_at, jobs_total) = (cells.key()?, cells.at()?, cells.int()?);
@@ -259,7 +262,7 @@ impl Session<'_> {
     }
 }
 
-fn fingerprint(bytes: &[u8; 80]) -> Fingerprint {
+pub(super) fn fingerprint(bytes: &[u8; 80]) -> Fingerprint {
     let mut fields = [[0; 16]; 5];
     fields.as_flattened_mut().copy_from_slice(bytes);
     Fingerprint(fields)

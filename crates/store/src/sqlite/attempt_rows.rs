@@ -1,8 +1,5 @@
 //! An attempt's row to and from SQL: written once when it ends, with a late report beside it.
 
-use std::sync::OnceLock;
-
-use parking_lot::Mutex;
 use posthaste_core::{
     Attempt, AttemptEnd, AttemptOutcome, Class, CorruptRow, Details, DurationMs, Effect, JobId, Kind,
     LateReport, Path, Report, RetryWish, RowWrite, StateName, TenantId, Timestamp,
@@ -16,10 +13,7 @@ use super::{
     job_rows::one,
     session::Session,
 };
-use crate::AttemptView;
-
-/// Distinct lines of policy that are kept in memory. The core has some twenty.
-const POLICY_LINES_MAX: usize = 256;
+use crate::{AttemptView, policy_line};
 
 /// Every ended attempt of a job, oldest first.
 pub(super) fn all_of(
@@ -98,21 +92,6 @@ fn late_report(cells: &mut Cells<'_>, attempt: Attempt, at: Timestamp) -> Result
         accepted: cells.flag()?,
         details: cells.maybe_str()?.map(details_from_json).unwrap_or_default(),
     })
-}
-
-/// The line, for ever: there are as many as the core has lines of policy, and a few that older versions had.
-fn policy_line(line: &str) -> &'static str {
-    static LINES: OnceLock<Mutex<Vec<&'static str>>> = OnceLock::new();
-    let mut lines = LINES.get_or_init(Mutex::default).lock();
-    if let Some(known) = lines.iter().find(|known| **known == line) {
-        return known;
-    }
-    if lines.len() >= POLICY_LINES_MAX {
-        return "a line of another version";
-    }
-    let line: &'static str = String::from(line).leak();
-    lines.push(line);
-    line
 }
 
 impl Session<'_> {

@@ -28,6 +28,11 @@ impl Counts {
         changes[to as usize] += 1;
     }
 
+    /// A job in `state` is gone.
+    pub(super) fn left(&mut self, tenant: TenantId, state: StateName) {
+        self.operation.entry(tenant).or_default()[state as usize] -= 1;
+    }
+
     /// The operation stays.
     pub(super) fn keep(&mut self) {
         for (tenant, changes) in self.operation.drain() {

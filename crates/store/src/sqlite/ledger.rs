@@ -31,6 +31,10 @@ impl Session<'_> {
                 let last = self.last_attempt(&stored.job)?;
                 ledger::of_job(&stored.job, &command.key, last.as_ref())
             }
+            // Its job left with its message.
+            (None, Some(NamedJob { guarded: true, .. }), None) => {
+                self.archived_entry(command.tenant, &command.key)?
+            }
             (row, ..) => row,
         };
         let first_fence = self.first_fence()?;

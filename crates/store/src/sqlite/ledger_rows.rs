@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Class, EventId, Path, TenantId,
+    Class, EventId, JobId, Path, TenantId,
     ledger::{Entry, OnExpired, Outcome, Previous, Status},
 };
 use rusqlite::{Row, Statement, params};
@@ -11,9 +11,13 @@ use super::{
     cells::{Cells, signed},
     fault::Fault,
     job_rows::one,
+    record_rows,
     session::Session,
 };
-use crate::{LedgerEntry, ResetNote, StoredResult};
+use crate::{LedgerEntry, Place, ResetNote, StoredResult};
+
+/// Columns of an entry before what is only in `archived_entries`.
+const ENTRY_COLUMNS: usize = 20;
 
 /// The entry that has a row of its own.
 pub(super) fn find(
@@ -63,14 +67,31 @@ fn entry(row: &Row<'_>, key: &EventId) -> Result<LedgerEntry, posthaste_core::Co
         updated_at,
         reset,
         of_job: None,
+        result_at: None,
     })
+}
+
+/// What is still known of an entry that left, or of a job's that did.
+pub(super) fn find_archived(
+    archived_entries_find: &mut Statement<'_>,
+    tenant: TenantId,
+    key: &EventId,
+) -> Result<Option<LedgerEntry>, Fault> {
+    let mut rows = archived_entries_find.query(params![tenant.0, key.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let entry = entry(row, key)?;
+    let mut cells = Cells::from(row, 0, ENTRY_COLUMNS);
+    let (of_job, elsewhere) = (cells.maybe_id()?.map(JobId), cells.flag()?);
+    let place = record_rows::place(&mut cells)?;
+    Ok(Some(LedgerEntry { of_job, result_at: place.filter(|_| elsewhere), ..entry }))
 }
 
 impl Session<'_> {
     /// Writes the entry, new or over what is there.
     pub(super) fn put_entry(&mut self, tenant: TenantId, entry: &LedgerEntry) -> Result<(), Fault> {
-        let LedgerEntry { key, entry, result, class, message, created_at, updated_at, reset, of_job: _ } =
-            entry;
+        let LedgerEntry {
+            key, entry, result, class, message, created_at, updated_at, reset, of_job: _, ..
+        } = entry;
         let written = self.sql.ledger_put.execute(params![
             tenant.0,
             key.as_str(),
@@ -105,8 +126,61 @@ impl Session<'_> {
         u64::try_from(fence).map_err(|_| Fault::Invariant("the first fence is below zero"))
     }
 
-    /// The entry that has a row of its own.
+    /// The entry that has a row of its own, or had one before it left.
     pub(super) fn entry_of(&mut self, tenant: TenantId, key: &EventId) -> Result<Option<LedgerEntry>, Fault> {
-        find(&mut self.sql.ledger_find, tenant, key)
+        if let Some(entry) = find(&mut self.sql.ledger_find, tenant, key)? {
+            return Ok(Some(entry));
+        }
+        Ok(self.archived_entry(tenant, key)?.filter(|entry| entry.of_job.is_none()))
+    }
+
+    /// What is still known of an entry that left, or of a job's that did.
+    pub(super) fn archived_entry(
+        &mut self,
+        tenant: TenantId,
+        key: &EventId,
+    ) -> Result<Option<LedgerEntry>, Fault> {
+        find_archived(&mut self.sql.archived_entries_find, tenant, key)
+    }
+
+    /// Keeps what claims of an entry that leaves are told.
+    pub(super) fn put_archived_entry(
+        &mut self,
+        tenant: TenantId,
+        entry: &LedgerEntry,
+        place: Option<&Place>,
+    ) -> Result<(), Fault> {
+        let LedgerEntry { key, entry: core, result, class, message, reset, of_job, result_at, .. } = entry;
+        let written = self.sql.archived_entries_put.execute(params![
+            tenant.0,
+            key.as_str(),
+            core.status.as_str(),
+            signed(core.fence),
+            core.attempts,
+            core.locked_until.0,
+            core.fingerprint,
+            core.claim_id,
+            core.path.as_str(),
+            core.previous.as_str(),
+            core.on_expired.as_str(),
+            core.outcome.map(Outcome::as_str),
+            result.bytes.as_deref(),
+            result.content_type,
+            result.status,
+            class.map(Class::as_str),
+            message,
+            entry.created_at.0,
+            entry.updated_at.0,
+            reset.as_ref().map(|reset| reset.at.0),
+            reset.as_ref().and_then(|reset| reset.by.as_deref()),
+            reset.as_ref().map(|reset| &*reset.reason),
+            of_job.map(|job| job.0.to_be_bytes()),
+            result_at.is_some(),
+            self.now.0,
+            place.map(|place| &place.file),
+            place.map(|place| signed(place.at_byte)),
+            place.map(|place| signed(place.bytes)),
+        ])?;
+        one(written)
     }
 }

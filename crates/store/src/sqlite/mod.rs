@@ -27,6 +27,8 @@ mod read_jobs;
 mod read_rest;
 mod readers;
 mod recent_names;
+mod record_rows;
+mod retention;
 mod seam;
 mod session;
 #[doc(hidden)]

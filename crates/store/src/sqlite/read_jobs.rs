@@ -103,11 +103,15 @@ impl ReadSession<'_> {
         if let Some(entry) = ledger_rows::find(&mut self.sql.ledger_find, *tenant, key)? {
             return Ok(Some(entry));
         }
+        let archived = ledger_rows::find_archived(&mut self.sql.archived_entries_find, *tenant, key)?;
+        if archived.as_ref().is_some_and(|entry| entry.of_job.is_none()) {
+            return Ok(archived);
+        }
         let Some(named) = named.as_ref().filter(|named| named.guarded) else { return Ok(None) };
         let Some(message) = self.message_named(*tenant, &named.key, *row)? else { return Ok(None) };
         let stored = match self.stored(*tenant, JobId::of(message, named.lane))? {
             Some(stored) => stored?,
-            None => return Ok(None),
+            None => return Ok(archived),
         };
         if stored.key != named.key {
             // By another of its message's names it is another event id.

@@ -19,7 +19,7 @@ const CUSTODY_MAX: usize = 1_000;
 pub(super) type Payload = (Bytes, Option<Box<str>>);
 
 /// The first cell of the first row, if there is one.
-fn one_number(statement: &mut Statement<'_>, at: impl Params) -> Result<Option<u64>, Fault> {
+pub(super) fn one_number(statement: &mut Statement<'_>, at: impl Params) -> Result<Option<u64>, Fault> {
     let mut rows = statement.query(at)?;
     match rows.next()? {
         Some(row) => Ok(Some(Cells::of(row, 0).int()?)),
@@ -189,7 +189,7 @@ impl ReadSession<'_> {
     }
 }
 
-fn key_kind(word: &str) -> Option<KeyKind> {
+pub(super) fn key_kind(word: &str) -> Option<KeyKind> {
     let all = [KeyKind::Key, KeyKind::Provider, KeyKind::Delivery, KeyKind::Alias];
     all.into_iter().find(|kind| kind.as_str() == word)
 }

@@ -20,7 +20,7 @@ use super::{
     open::open_reader,
     options::SqliteOptions,
     recent_names::RecentNames,
-    statements::ReadStatements,
+    statements::{ReadStatements, RecordStatements},
 };
 use crate::{Clock, StoreError};
 
@@ -36,6 +36,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// What a read sees.
 pub(super) struct ReadSession<'c> {
     pub(super) sql: ReadStatements<'c>,
+    pub(super) records: RecordStatements<'c>,
     clock: Arc<dyn Clock>,
     pub(super) recent: Arc<RecentNames>,
 }
@@ -189,8 +190,8 @@ fn serve(
     let looks = Arc::new(AtomicU32::new(0));
     let counted = looks.clone();
     conn.progress_handler(STEPS, Some(move || counted.fetch_add(1, Ordering::Relaxed) >= LOOKS_MAX))?;
-    let (sql, clock) = (ReadStatements::prepare(conn)?, options.clock.clone());
-    let mut session = ReadSession { sql, clock, recent: recent.clone() };
+    let (sql, records) = (ReadStatements::prepare(conn)?, RecordStatements::prepare(conn)?);
+    let mut session = ReadSession { sql, records, clock: options.clock.clone(), recent: recent.clone() };
     while let Some(read) = queue.take() {
         if read.is_abandoned() {
             continue;

@@ -109,7 +109,7 @@ impl Session<'_> {
         self.moves = Moves { stale: true, ..Moves::default() };
     }
 
-    fn know_recent_names(&mut self) -> Result<(), Fault> {
+    pub(super) fn know_recent_names(&mut self) -> Result<(), Fault> {
         if self.moves.stale {
             self.read_recent_names()?;
         }

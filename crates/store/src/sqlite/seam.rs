@@ -11,9 +11,10 @@ use super::{
     work::Rank::{Background, Foreground},
 };
 use crate::{
-    Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow,
-    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied,
-    LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, StateCount, Store,
+    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
+    CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
+    JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied, LedgerCommand, LedgerEntry,
+    MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount, Store,
     StoreError, StoreStatus,
 };
 
@@ -161,6 +162,52 @@ impl Reads for SqliteStore {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.read((tenant, message), |session, input| session.briefs(input))
+    }
+}
+
+impl Retain for SqliteStore {
+    fn expirable(&self, request: ExpiryRequest) -> BoxFuture<'_, Result<Expiry, StoreError>> {
+        self.read(request, |session, input| session.expirable(input))
+    }
+
+    fn retire(
+        &self,
+        file: Option<ArchiveFile>,
+        records: Vec<Retire>,
+    ) -> BoxFuture<'_, Result<Vec<Retired>, StoreError>> {
+        self.write(Background, None, weight::of_retired(&records), (file, records), |session, input| {
+            session.retire(input)
+        })
+    }
+
+    fn archived(
+        &self,
+        tenant: TenantId,
+        name: MessageName,
+    ) -> BoxFuture<'_, Result<Option<ArchivedMessage>, StoreError>> {
+        // Before the read's snapshot is taken.
+        let row = match &name {
+            MessageName::Key(key) => self.recent.row_of(tenant, key),
+            MessageName::Id(_) => None,
+        };
+        self.read((tenant, name, row), |session, input| session.archived(input))
+    }
+
+    fn archive_files(
+        &self,
+        after: Option<Box<str>>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<ArchiveFile>, StoreError>> {
+        self.read((after, limit), |session, input| session.archive_files(input))
+    }
+
+    fn archived_in(
+        &self,
+        file: Box<str>,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
+        self.read((file, after, limit), |session, input| session.archived_in(input))
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     leased::Leased,
     options::{CommitWatch, SqliteOptions},
     recent_names::{Moves, RecentNames},
-    statements::WriteStatements,
+    statements::{RecordStatements, WriteStatements},
 };
 use crate::Clock;
 
@@ -28,6 +28,7 @@ const CORRUPT_MAX: usize = 65_536;
 pub(super) struct Session<'c> {
     pub(super) conn: &'c Connection,
     pub(super) sql: WriteStatements<'c>,
+    pub(super) records: RecordStatements<'c>,
     pub(super) epoch: Epoch,
     /// The time of the operation that runs.
     pub(super) now: Timestamp,
@@ -69,6 +70,7 @@ impl<'c> Session<'c> {
         Ok(Self {
             conn,
             sql,
+            records: RecordStatements::prepare(conn)?,
             epoch,
             now: clock.now(),
             counts: Counts::default(),

@@ -40,7 +40,9 @@ statements! {
         destinations_find destinations_put destinations_delete
         api_keys_find api_keys_of_hash api_keys_insert api_keys_revoke
         counts_add
-        ledger_find ledger_put ledger_any ledger_first_fence
+        ledger_find ledger_put ledger_any ledger_first_fence ledger_delete ledger_fences_raise
+        messages_delete jobs_done_delete_all attempts_delete_all custody_delete
+        archived_insert archived_accepted archived_entries_put archived_entries_find archive_files_insert
     }
 }
 
@@ -57,6 +59,17 @@ statements! {
         lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message
         tenants_list destinations_list api_keys_list counts_list
         ledger_find
+        archived_in archived_entries_in archived_entries_find archive_files_list
+    }
+}
+
+statements! {
+    /// What those who let go of messages say, reading as well as writing.
+    RecordStatements, RECORDS {
+        records_message records_jobs records_settled records_candidates records_entry_candidates
+        keys_find keys_of_message keys_duplicates keys_new_find keys_new_duplicates keys_new_duplicates_anywhere
+        attempts_of_job custody_of_message lanes_find lanes_of_destination
+        messages_accepted jobs_load jobs_done_load ledger_find archived_find
     }
 }
 
@@ -68,7 +81,7 @@ fn prepare<'c>(conn: &'c Connection, sql: &str) -> rusqlite::Result<Statement<'c
 /// Name and text of every statement, for tests of their plans.
 #[doc(hidden)]
 pub fn all() -> Vec<(&'static str, &'static str)> {
-    let mut all: Vec<_> = WRITES.iter().chain(READS).copied().collect();
+    let mut all: Vec<_> = WRITES.iter().chain(READS).chain(RECORDS).copied().collect();
     all.sort_unstable();
     all.dedup();
     all

@@ -1,6 +1,8 @@
 //! How many bytes an operation holds: near enough to bound a queue and a batch.
 
-use crate::{Configure, CustodyEntry, JobCommand, LeaseRequest, LedgerAction, LedgerCommand, NewMessage};
+use crate::{
+    Configure, CustodyEntry, JobCommand, LeaseRequest, LedgerAction, LedgerCommand, NewMessage, Retire,
+};
 use posthaste_core::{Command, Details};
 
 /// A row, its index entries and its place in memory.
@@ -74,4 +76,12 @@ pub(super) fn of_ledger(commands: &[LedgerCommand]) -> usize {
 
 pub(super) fn of_entries(entries: &[CustodyEntry]) -> usize {
     entries.iter().map(|entry| ROW + entry.detail.as_ref().map_or(0, |detail| detail.len())).sum()
+}
+
+pub(super) fn of_retired(records: &[Retire]) -> usize {
+    let size = |retire: &Retire| match retire {
+        Retire::Message { record, .. } => crate::retention::weight_of(record),
+        Retire::Entry { record, .. } => ROW + record.entry.result.bytes.as_ref().map_or(0, bytes::Bytes::len),
+    };
+    records.iter().map(size).sum()
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::{Command, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
 use posthaste_store::{
-    Acceptance, ApiKeyRow, Applied, BoxFuture, Configure, Configured, CustodyEntry, DestinationRow,
-    FanOutStep, JobBrief, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction,
-    LedgerApplied, LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads,
-    StateCount, Store, StoreError, StoreStatus,
+    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
+    CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
+    JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
+    LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
+    Store, StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -279,5 +280,44 @@ impl Reads for Faulty {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.inner.briefs(tenant, message)
+    }
+}
+
+impl Retain for Faulty {
+    fn expirable(&self, request: ExpiryRequest) -> BoxFuture<'_, Result<Expiry, StoreError>> {
+        self.inner.expirable(request)
+    }
+
+    fn retire(
+        &self,
+        file: Option<ArchiveFile>,
+        records: Vec<Retire>,
+    ) -> BoxFuture<'_, Result<Vec<Retired>, StoreError>> {
+        self.inner.retire(file, records)
+    }
+
+    fn archived(
+        &self,
+        tenant: TenantId,
+        name: MessageName,
+    ) -> BoxFuture<'_, Result<Option<ArchivedMessage>, StoreError>> {
+        self.inner.archived(tenant, name)
+    }
+
+    fn archive_files(
+        &self,
+        after: Option<Box<str>>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<ArchiveFile>, StoreError>> {
+        self.inner.archive_files(after, limit)
+    }
+
+    fn archived_in(
+        &self,
+        file: Box<str>,
+        after: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
+        self.inner.archived_in(file, after, limit)
     }
 }

@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::{extract::State, response::Response};
 use http::{StatusCode, Uri};
-use posthaste_core::{AttemptOutcome, Class, Effect, Timestamp};
-use posthaste_engine::{Engine, Timeline, TimelineEntry};
+use posthaste_core::{AttemptOutcome, Class, Effect, EffectSpan, Timestamp};
+use posthaste_engine::{Timeline, TimelineEntry};
 use posthaste_store::JobView;
 use serde_json::Value;
 
@@ -105,16 +105,15 @@ fn told(timeline: Timeline) -> TimelinePage {
         event_type: or_nothing(message.event_type.as_deref()),
         accepted_at: Time(message.accepted_at).to_string(),
         correlation_id: message.correlation_id.into(),
-        jobs: timeline.jobs.iter().map(job_part).collect(),
+        jobs: timeline.jobs.iter().zip(&timeline.effects).map(job_part).collect(),
         entries: timeline.entries.iter().map(step).collect(),
     }
 }
 
-fn job_part(view: &JobView) -> JobPart {
-    let job = JobJson::whole(view, None);
+fn job_part((view, span): (&JobView, &EffectSpan)) -> JobPart {
+    let job = JobJson::whole(view, *span, None);
     let state = view.job.state.name();
     let shown = |time: Option<Time>| time.map_or_else(|| NOTHING.to_owned(), |time| time.to_string());
-    let span = Engine::effects(view);
     let effects = match (span.effect, span.lo, span.hi) {
         (Effect::None, ..) => "no attempt can have acted".to_owned(),
         (effect, lo, hi) if lo == hi => format!("{lo} effect, {effect}"),

@@ -23,7 +23,7 @@ pub(super) const fn action(state: StateName) -> &'static str {
         StateName::Retryable => "Look at the last error. Cancel it if no attempt can help.",
         StateName::Committed => "Nothing is needed.",
         StateName::DeadLettered => {
-            "Mend the cause. Until there is replay: publish it again under another key, or cancel it with a reason."
+            "Mend the cause, then replay it: `posthaste jobs replay`. Or cancel it with a reason."
         }
         StateName::Cancelled => {
             "Nothing can be done with it. Publish under another key if it is wanted after all."

@@ -9,6 +9,7 @@ mod ledger;
 mod lists;
 mod operator;
 mod reports;
+mod retention;
 mod tenants;
 
 use super::Case;
@@ -25,6 +26,7 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("lists", lists::CASES),
         ("operator", operator::CASES),
         ("reports", reports::CASES),
+        ("retention", retention::CASES),
         ("tenants", tenants::CASES),
     ]
 }

@@ -7,7 +7,15 @@ use posthaste_core::{
 };
 use posthaste_store::{LedgerAction, LedgerAnswer, LedgerApplied, LedgerCommand, NamedJob, StoredResult};
 
-use super::{Disagreement, world::World};
+use super::{Disagreement, rng::Rng, world::World};
+
+fn result(rng: &mut Rng) -> StoredResult {
+    StoredResult {
+        bytes: rng.percent(60).then(|| Bytes::from_static(b"\0\xff{}")),
+        content_type: rng.percent(50).then(|| "text/plain".into()),
+        status: rng.percent(50).then_some(201),
+    }
+}
 
 impl World {
     pub(super) async fn ledger_some(&mut self) -> Result<(), Disagreement> {
@@ -49,7 +57,7 @@ impl World {
         let Some(LedgerAnswer::Granted(entry)) = answers.into_iter().next() else { return Ok(()) };
         let outcome = *self.rng.pick(Outcome::ALL);
         let fence = entry.entry.fence;
-        let complete = LedgerAction::Complete { fence, outcome, result: StoredResult::default() };
+        let complete = LedgerAction::Complete { fence, outcome, result: result(&mut self.rng) };
         self.ask_ledger(vec![of(complete)]).await.map(drop)
     }
 
@@ -65,16 +73,12 @@ impl World {
             async |store: &dyn posthaste_store::Store| store.entry(tenant, key.clone(), named.clone()).await;
         let found = self.pair.must(("entry", tenant, &key), ask).await?;
         let rng = &mut self.rng;
-        let near = |rng: &mut super::rng::Rng| {
+        let near = |rng: &mut Rng| {
             let known = found.as_ref().map_or(1, |found| found.entry.fence);
             if rng.percent(80) { known } else { known.saturating_sub(1) }
         };
         let lease = DurationMs::from_secs(*rng.pick(&[0, 1, 30, 3_600]));
-        let result = StoredResult {
-            bytes: rng.percent(60).then(|| Bytes::from_static(b"\0\xff{}")),
-            content_type: rng.percent(50).then(|| "text/plain".into()),
-            status: rng.percent(50).then_some(201),
-        };
+        let result = result(rng);
         let action = match rng.below(10) {
             0..5 => LedgerAction::Claim {
                 lease,

@@ -1,0 +1,2 @@
+DELETE FROM attempts
+WHERE tenant = ?1 AND job BETWEEN ?2 AND ?3

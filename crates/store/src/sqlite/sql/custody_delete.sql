@@ -1,0 +1,2 @@
+DELETE FROM custody
+WHERE tenant = ?1 AND message = ?2

@@ -1,0 +1,2 @@
+DELETE FROM ledger
+WHERE tenant = ?1 AND key = ?2

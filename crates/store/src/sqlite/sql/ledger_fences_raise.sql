@@ -1,0 +1,2 @@
+UPDATE ledger_fences
+SET first_fence = max(first_fence, ?1)

@@ -1,0 +1,2 @@
+DELETE FROM messages
+WHERE tenant = ?1 AND id = ?2
