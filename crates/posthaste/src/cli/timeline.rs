@@ -46,6 +46,10 @@ pub(crate) fn told(timeline: &Value) -> String {
         if let Some(state) = job["state"].as_str().and_then(StateName::parse) {
             lines.push(format!("  {}\n  you can: {}", reference::meaning(state), reference::action(state)));
         }
+        let event_id = &job["event_id"];
+        // The job's own entry says what its line says.
+        let other = |entry: &&Value| entry["key"] == *event_id && entry["of_job"].is_null();
+        lines.extend(list(&timeline["ledger"]).iter().find(other).map(ledger_line));
     }
     lines.push(String::new());
     let entries = list(&timeline["entries"]);
@@ -85,6 +89,24 @@ pub(super) fn job_line(job: &Value) -> String {
         due.unwrap_or_default(),
         owner.unwrap_or_default(),
         styled(FAINT, &shown(&job["id"])),
+    )
+}
+
+/// `  receiver's ledger: done (committed), 2 grants, fence 1.2`.
+fn ledger_line(entry: &Value) -> String {
+    let outcome =
+        entry["done"]["outcome"].as_str().map(|outcome| format!(" ({})", output::printable(outcome)));
+    let grants = match entry["attempts"].as_u64() {
+        Some(1) => "1 grant".to_owned(),
+        _ => format!("{} grants", shown(&entry["attempts"])),
+    };
+    let reset = entry["reset"]["reason"].as_str().map(|why| format!(", reset: {}", output::printable(why)));
+    format!(
+        "  receiver's ledger: {}{}, {grants}, fence {}{}",
+        shown(&entry["status"]),
+        outcome.unwrap_or_default(),
+        shown(&entry["fence"]),
+        reset.unwrap_or_default()
     )
 }
 

@@ -2,14 +2,14 @@
 
 use axum::{extract::State, response::Response};
 use http::{StatusCode, Uri};
-use posthaste_core::{Attempt, AttemptOutcome, Class, Effect, Path};
+use posthaste_core::{Attempt, AttemptOutcome, Class, Effect, EventId, Path, limits};
 use posthaste_engine::{Timeline, TimelineEntry};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{
-    AppState, Caller, Code, Problem, job_view::JobJson, json::answer, problem::ProblemJson,
+    AppState, Caller, Code, Problem, job_view::JobJson, json::answer, ledger_json, problem::ProblemJson,
     publish_request::destination, query::Query, time::Time,
 };
 
@@ -25,6 +25,9 @@ pub(crate) struct TimelineJson {
     summary: String,
     /// Its jobs with their attempts.
     jobs: Vec<JobJson>,
+    /// What the receivers' ledger says of the jobs' event ids, where it says something: the guard of the effect, a
+    /// truth of its own beside that of the jobs. Of the first 100 jobs.
+    ledger: Vec<ledger_json::EntryJson>,
     /// Every step, oldest first.
     entries: Vec<EntryJson>,
 }
@@ -88,14 +91,21 @@ pub(super) async fn get(
     let query = Query::parse(&uri, &["key", "destination"])?;
     let key = query.key()?;
     let destination = query.get("destination").map(|id| destination("destination", id)).transpose()?;
-    let timeline = state.engine().timeline(caller.tenant, &key, destination.as_ref()).await?;
+    let engine = state.engine();
+    let timeline = engine.timeline(caller.tenant, &key, destination.as_ref()).await?;
     let unknown =
         || Problem::new(Code::NotFound, format!("there is no message of the key {:?}", key.as_str()));
-    Ok(answer(StatusCode::OK, &TimelineJson::of(timeline.ok_or_else(unknown)?)))
+    let timeline = timeline.ok_or_else(unknown)?;
+    let mut ledger = Vec::new();
+    for view in timeline.jobs.iter().take(limits::JOBS_LISTED_MAX) {
+        let event_id = EventId::of(&view.key, &view.destination);
+        ledger.extend(engine.ledger_entry(caller.tenant, event_id).await?.map(ledger_json::EntryJson::of));
+    }
+    Ok(answer(StatusCode::OK, &TimelineJson::of(timeline, ledger)))
 }
 
 impl TimelineJson {
-    fn of(timeline: Timeline) -> Self {
+    fn of(timeline: Timeline, ledger: Vec<ledger_json::EntryJson>) -> Self {
         let message = &timeline.message;
         let jobs = timeline.jobs.iter().zip(&timeline.effects);
         let jobs = jobs.map(|(view, span)| JobJson::whole(view, *span, Some(message.id))).collect();
@@ -104,6 +114,7 @@ impl TimelineJson {
             key: message.key.to_string(),
             message_id: message.id.to_string(),
             jobs,
+            ledger,
             entries: entries.collect(),
             summary: timeline.summary,
         }

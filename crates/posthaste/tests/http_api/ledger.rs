@@ -231,9 +231,10 @@ async fn r_c2_a_job_whose_effect_is_done_is_finished_without_being_handed_out() 
     assert_eq!(json!({"jobs": []}), nothing);
     let timeline = server.get("/v1/timeline?key=k").await.expect(200);
     let job = &timeline["jobs"][0];
-    assert_eq!(
-        (json!("committed"), json!("ledger")),
-        (job["state"].clone(), job["evidence"].clone()),
-        "{timeline}"
-    );
+    let told = (job["state"].clone(), job["evidence"].clone());
+    assert_eq!((json!("committed"), json!("ledger")), told, "{timeline}");
+    // Both truths side by side. Row C8.
+    let entry = &timeline["ledger"][0];
+    let told = (entry["key"].clone(), entry["status"].clone(), entry["of_job"].clone());
+    assert_eq!((json!("k:carts"), json!("done"), json!(null)), told);
 }
