@@ -108,6 +108,11 @@ pub enum LedgerError {
     /// The grant ran out; it can be completed, unless somebody else claims, and not be extended.
     #[error("the grant has run out: it can't be extended, but still be completed until somebody else claims")]
     Expired(Box<Shown>),
+    /// The entry is a job's: only reports on the job end its grant.
+    #[error(
+        "this entry is held by a job of its queue: report on the job (queue.ack, queue.reject, queue.extend), or cancel it"
+    )]
+    HeldByJob(Box<Shown>),
     /// The entry is not as the operator saw it.
     #[error("the entry has changed since it was looked at")]
     Changed(Box<Shown>),
@@ -184,7 +189,11 @@ impl Engine {
             LedgerAnswer::Stale(Some(entry)) => {
                 let ran_out =
                     extend && entry.entry.fence == fence && entry.entry.status == Status::InProgress;
+                let held = entry.of_job.is_some() && !reset || entry.is_held_by_job(self.clock.now());
                 let shown = Box::new(self.shown(entry).await?);
+                if held {
+                    return Err(LedgerError::HeldByJob(shown));
+                }
                 if reset {
                     return Err(LedgerError::Changed(shown));
                 }
@@ -314,11 +323,9 @@ fn show_fence(epoch: Epoch, entry: &Entry) -> Box<str> {
 
 fn parse_fence(epoch: Epoch, text: &str) -> Option<u64> {
     let (of, fence) = text.split_once('.')?;
-    if of.parse() != Ok(epoch.0) {
-        return None;
-    }
     let number: u64 = fence.parse().ok()?;
-    (number.to_string() == fence).then_some(number)
+    let spelled = (of.to_owned(), fence.to_owned()) == (epoch.0.to_string(), number.to_string());
+    spelled.then_some(number)
 }
 
 fn misfit() -> EngineError {
@@ -332,7 +339,7 @@ mod tests {
     #[test]
     fn r_g4_a_fence_of_another_epoch_was_never_given() {
         assert_eq!(Some(7), parse_fence(Epoch(3), "3.7"));
-        for never in ["2.7", "3.07", "3.+7", "3", "", "3.", "3.7.1", "x.7", "3.-1"] {
+        for never in ["2.7", "3.07", "3.+7", "3", "", "3.", "3.7.1", "x.7", "3.-1", "+3.7", "03.7"] {
             assert_eq!(None, parse_fence(Epoch(3), never), "{never}");
         }
     }

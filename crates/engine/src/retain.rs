@@ -23,7 +23,7 @@ const PAGE_RECORDS: usize = 200;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Records that leave in one commit: few, so that nobody who waits for one waits long.
-const STEP_RECORDS: usize = 50;
+const STEP_RECORDS: usize = 10;
 
 /// After the store was busy.
 const BUSY_PAUSE: DurationMs = DurationMs(200);
@@ -222,6 +222,16 @@ impl Engine {
         let directory = self.directory.load();
         let lanes = directory.entries().map(|entry| directory.policy(entry.row.tenant, entry.row.lane));
         let longest = lanes.map(|policy| RetrySpan::of(&policy).total).max().unwrap_or(DurationMs::ZERO);
+        let shortest = configured.committed.min(configured.dead_lettered).min(configured.ledger);
+        if longest > shortest {
+            let (stay, tried) = (format_duration(shortest), format_duration(longest));
+            tracing::warn!(
+                event = "retention_raised",
+                stay,
+                tried,
+                "a destination made over the API is tried for longer"
+            );
+        }
         Retention {
             committed: configured.committed.max(longest),
             dead_lettered: configured.dead_lettered.max(longest),

@@ -6,9 +6,8 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, Class, Command, CommandName, Details, DurationMs, Effect,
-    Entry as Fact, EventId, Failure, Fence, Job, JobId, LaneId, MessageId, MessageKey, Path, RetryWish,
-    State, TenantId, Timestamp, Verdict,
+    Attempt, Class, Command, Details, DurationMs, Effect, Entry as Fact, EventId, Failure, Fence, Job, JobId,
+    LaneId, MessageId, MessageKey, Path, RetryWish, State, TenantId, Timestamp, Verdict,
     ledger::{self, Claim, Entry, OnExpired, Outcome, Previous, Report, Seen, Status},
 };
 
@@ -101,7 +100,7 @@ pub struct StoredResult {
 
 impl StoredResult {
     /// What a worker of a queue reported: JSON.
-    fn of_worker(result: Option<&[u8]>) -> Self {
+    pub(crate) fn of_worker(result: Option<&[u8]>) -> Self {
         Self {
             bytes: result.map(Bytes::copy_from_slice),
             content_type: result.map(|_| "application/json".into()),
@@ -144,6 +143,20 @@ pub struct LedgerEntry {
     pub of_job: Option<JobId>,
     /// Where in the archive the bytes of its result are, if they are only there.
     pub result_at: Option<crate::Place>,
+}
+
+impl LedgerEntry {
+    /// Whether a job's attempt has it, or will: only reports on the job end that.
+    pub fn is_held_by_job(&self, now: Timestamp) -> bool {
+        let holds = now < self.entry.locked_until || self.entry.on_expired == OnExpired::Hold;
+        self.entry.status == Status::InProgress && holds && self.names_job()
+    }
+
+    /// Whether the last grant was given by a queue, through a job.
+    pub fn names_job(&self) -> bool {
+        let attempt = self.entry.claim_id.as_deref().and_then(|id| id.rsplit_once('.'));
+        self.of_job.is_some() || attempt.is_some_and(|(job, _)| JobId::parse(job).is_some())
+    }
 }
 
 /// What became of a [`LedgerCommand`].
@@ -207,13 +220,20 @@ pub(crate) fn of_job(job: &Job, key: &EventId, last: Option<&AttemptView>) -> Op
     let attempt = job.attempt?;
     let settled = match &job.state {
         State::Committed { at, .. } => Some((Outcome::Committed, *at)),
+        // A resend that was called off leaves the first effect.
+        State::Cancelled { at } if job.evidence_floor > 0 => Some((Outcome::Committed, *at)),
         State::Cancelled { at } => Some((Outcome::Cancelled, *at)),
         State::Leased(_) | State::Scheduled { .. } | State::Retryable { .. } | State::DeadLettered { .. } => {
             None
         }
     };
     let surely_none = last.is_none_or(|last| last.end.report.effect == Effect::None);
+    // A resend is the job's own second effect: nobody else's.
+    let resent = job.evidence_floor > 0 && settled.is_none() && !matches!(job.state, State::Leased(_));
     let (status, locked_until, updated_at) = match (&job.state, settled) {
+        _ if resent => {
+            (Status::InProgress, last.map_or(job.created_at, |last| last.end.finished_at), job.created_at)
+        }
         (State::Leased(lease), _) => (Status::InProgress, lease.expires_at, lease.leased_at),
         (_, Some((_, at))) => (Status::Done, at, at),
         (_, None) => {
@@ -235,7 +255,7 @@ pub(crate) fn of_job(job: &Job, key: &EventId, last: Option<&AttemptView>) -> Op
         claim_id: Some(claim_id_of(job.id, attempt)),
         path: if previous == Previous::None { Path::FirstRun } else { Path::RetryAfterFailure },
         previous,
-        on_expired: OnExpired::Retake,
+        on_expired: if resent { OnExpired::Hold } else { OnExpired::Retake },
         outcome: settled.map(|(outcome, _)| outcome),
     };
     let result = last.filter(|_| settled.is_some()).and_then(|last| {
@@ -280,6 +300,10 @@ pub(crate) fn decide(
         LedgerAction::Complete { fence, outcome, .. } => ledger::complete(own, *fence, *outcome),
         LedgerAction::Fail { fence, .. } => ledger::fail(own, *fence),
         LedgerAction::Extend { fence, lease } => ledger::extend(own, *fence, *lease, now),
+        // A worker that runs can't be shut out by its entry alone.
+        LedgerAction::Reset { .. } if found.as_ref().is_some_and(|found| found.is_held_by_job(now)) => {
+            Report::Stale
+        }
         LedgerAction::Reset { seen, .. } => ledger::reset(found.as_ref().map(|found| &found.entry), *seen),
     };
     match (report, found) {
@@ -343,83 +367,6 @@ fn reported(found: LedgerEntry, entry: Entry, command: &LedgerCommand, now: Time
         LedgerAction::Claim { .. } | LedgerAction::Extend { .. } => {}
     }
     written
-}
-
-/// What a step of a job makes of an entry that stands beside it; `None`: nothing. `guarded`: the job's queue keeps the
-/// ledger, so that a lease is a claim.
-pub(crate) fn after_step(
-    found: &LedgerEntry,
-    change: &Change,
-    command: &Command,
-    guarded: bool,
-    now: Timestamp,
-) -> Option<LedgerEntry> {
-    let job = &change.job;
-    let claim_id = claim_id_of(job.id, job.attempt?);
-    let ours = found.entry.claim_id.as_deref() == Some(&*claim_id);
-    match &job.state {
-        State::Leased(lease) if ours => {
-            let entry = Entry { locked_until: lease.expires_at, ..found.entry.clone() };
-            (entry != found.entry).then(|| with(found, entry, now))
-        }
-        State::Leased(lease) if guarded && change.command == CommandName::Lease => {
-            let left = lease.expires_at.0.saturating_sub(now.0).max(0).unsigned_abs();
-            let claim = Claim {
-                lease: DurationMs(left),
-                fingerprint: None,
-                claim_id: Some(claim_id),
-                on_expired: OnExpired::Retake,
-                first_fence: found.entry.fence,
-            };
-            match ledger::admit(Some(&found.entry), &claim, now) {
-                ledger::Admission::Granted(entry) => Some(with(found, entry, now)),
-                ledger::Admission::Repeated(_)
-                | ledger::Admission::DuplicateDone(_)
-                | ledger::Admission::InProgressElsewhere { .. }
-                | ledger::Admission::KeyReused => None,
-            }
-        }
-        State::Committed { .. } if ours => done(found, Outcome::Committed, command, now),
-        State::Cancelled { .. } if ours => done(found, Outcome::Cancelled, command, now),
-        State::Scheduled { .. } | State::Retryable { .. } | State::DeadLettered { .. } if ours => {
-            not_done(found, change.ended.as_deref()?, now)
-        }
-        State::Leased(_)
-        | State::Committed { .. }
-        | State::Cancelled { .. }
-        | State::Scheduled { .. }
-        | State::Retryable { .. }
-        | State::DeadLettered { .. } => None,
-    }
-}
-
-fn with(found: &LedgerEntry, entry: Entry, now: Timestamp) -> LedgerEntry {
-    LedgerEntry { entry, updated_at: now, ..found.clone() }
-}
-
-/// The queue's grant ended well, or the job was called off.
-fn done(found: &LedgerEntry, outcome: Outcome, command: &Command, now: Timestamp) -> Option<LedgerEntry> {
-    let Report::Write(entry) = ledger::complete(Some(&found.entry), found.entry.fence, outcome) else {
-        return None;
-    };
-    let result = if let Command::Finish { details, .. } = command { details.result.as_deref() } else { None };
-    let result = StoredResult::of_worker(result);
-    Some(LedgerEntry { result, class: None, message: None, ..with(found, entry, now) })
-}
-
-/// The queue's grant ended otherwise.
-fn not_done(found: &LedgerEntry, end: &AttemptEnd, now: Timestamp) -> Option<LedgerEntry> {
-    let surely_none = end.report.effect == Effect::None || end.report.outcome == AttemptOutcome::Released;
-    let entry = match ledger::fail(Some(&found.entry), found.entry.fence) {
-        Report::Write(entry) if surely_none => entry,
-        // The attempt is over, whatever it did: its successor need not wait for the clock.
-        Report::Write(_) if now < found.entry.locked_until => {
-            Entry { locked_until: now, ..found.entry.clone() }
-        }
-        Report::Write(_) | Report::Recorded | Report::Stale => return None,
-    };
-    let (class, message) = (end.report.class, end.details.message.clone());
-    Some(LedgerEntry { class, message, ..with(found, entry, now) })
 }
 
 /// What a queue says of a job whose key somebody else has: uncharged, and asked again when the grant ends.

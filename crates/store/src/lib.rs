@@ -11,6 +11,7 @@ mod error;
 pub mod faults;
 mod job;
 mod ledger;
+mod ledger_steps;
 pub mod memory;
 mod message;
 mod retention;

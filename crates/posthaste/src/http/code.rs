@@ -63,6 +63,7 @@ codes! {
     NotCommitted = "not_committed", 409, "The job is not committed";
     WrongState = "wrong_state", 409, "The job's state does not allow this";
     AttemptChanged = "attempt_changed", 409, "The job has moved on";
+    HeldByJob = "held_by_job", 409, "The ledger entry is held by a job";
     EntryChanged = "entry_changed", 409, "The ledger entry has changed";
     OutcomeUnknown = "outcome_unknown", 409, "The effect may have happened";
     NoEvidence = "no_evidence", 409, "Nothing is known that would settle the job";

@@ -319,6 +319,7 @@ impl From<LedgerError> for Problem {
             LedgerError::Missing => Self::new(Code::NotFound, detail),
             LedgerError::StaleFence(shown) => with(Code::StaleFence, shown),
             LedgerError::Expired(shown) => with(Code::LeaseExpired, shown),
+            LedgerError::HeldByJob(shown) => with(Code::HeldByJob, shown),
             LedgerError::Changed(shown) => with(Code::EntryChanged, shown),
         }
     }

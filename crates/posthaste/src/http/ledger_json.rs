@@ -125,7 +125,7 @@ pub(crate) struct ClaimAnswer {
     #[schema(value_type = Option<String>, format = DateTime)]
     #[allow(clippy::option_option, reason = "left out, null, or a time")]
     pub(super) locked_until: Option<Option<Time>>,
-    /// What the grant follows: `none`, `failed` (surely without effect), or `expired` (perhaps with).
+    /// What the grant follows: `none`, `failed` (surely without effect, or reset), or `expired` (perhaps with).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) previous: Option<&'static str>,
     /// Of `duplicate_done`.

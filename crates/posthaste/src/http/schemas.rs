@@ -87,7 +87,7 @@ pub(crate) struct QueueSchema {
     lease: Option<String>,
     /// How long an attempt may take, extended or not; 15 min unless told.
     deadline: Option<String>,
-    /// Whether the queue keeps a ledger. `true` is refused until there is one.
+    /// Whether the queue keeps the ledger for its jobs' event ids; true unless told.
     ledger: Option<bool>,
     /// The workers guard the event id themselves.
     #[schema(required = false)]

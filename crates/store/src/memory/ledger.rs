@@ -6,7 +6,7 @@ use posthaste_core::{
 };
 
 use super::tables::{EPOCH, Tables};
-use crate::{Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger};
+use crate::{Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger, ledger_steps};
 
 impl Tables {
     pub(super) fn ledger(&mut self, command: &LedgerCommand, now: Timestamp) -> LedgerApplied {
@@ -100,7 +100,7 @@ impl Tables {
         now: Timestamp,
     ) {
         let (Some(entry), Some(change)) = (entry, change) else { return };
-        if let Some(written) = ledger::after_step(entry, change, command, guarded, now) {
+        if let Some(written) = ledger_steps::after_step(entry, change, command, guarded, now) {
             self.ledger.insert((change.job.tenant, entry.key.clone()), written);
         }
     }

@@ -13,7 +13,7 @@ use super::{
     job_rows::{self, Stored},
     session::Session,
 };
-use crate::{AttemptView, Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger};
+use crate::{AttemptView, Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger, ledger_steps};
 
 impl Session<'_> {
     pub(super) fn ledger(&mut self, commands: &[LedgerCommand]) -> Result<Vec<LedgerApplied>, Fault> {
@@ -121,7 +121,7 @@ impl Session<'_> {
         guarded: bool,
     ) -> Result<(), Fault> {
         let (Some(entry), Some(change)) = (entry, change) else { return Ok(()) };
-        match ledger::after_step(entry, change, command, guarded, self.now) {
+        match ledger_steps::after_step(entry, change, command, guarded, self.now) {
             Some(written) => self.put_entry(change.job.tenant, &written),
             None => Ok(()),
         }

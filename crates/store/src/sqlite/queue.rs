@@ -15,6 +15,9 @@ use crate::StoreError;
 /// After so many batches without background work, one piece of it comes first: background is late, never starved.
 const BACKGROUND_EVERY: u32 = 16;
 
+/// Background work of at most so many bytes takes no time to speak of, and goes along with any batch.
+const SMALL_BYTES: usize = 4_096;
+
 /// How much may wait, and how much goes into one batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -207,6 +210,7 @@ impl State {
 
     fn fill(&mut self, batch: &mut VecDeque<Box<dyn Work>>, limits: Limits) {
         let mut bytes: usize = batch.iter().map(|work| work.bytes()).sum();
+        let carried = batch.len();
         if self.batches_without_background >= BACKGROUND_EVERY
             && let Some(work) = self.background.pop_front()
         {
@@ -228,8 +232,15 @@ impl State {
             *waiting -= work.bytes();
             batch.push_back(work);
         };
+        let before = self.foreground.len();
         self.foreground.take_while(&mut room, &mut take);
-        while self.background.front().is_some_and(|work| room(work.bytes())) {
+        let mut alone = carried == 0 && self.foreground.len() == before;
+        // Whoever waits is answered with the batch: what takes long and can wait goes into one of its own.
+        while let Some(work) = self.background.front()
+            && (alone || work.bytes() <= SMALL_BYTES)
+            && room(work.bytes())
+        {
+            alone &= work.bytes() <= SMALL_BYTES;
             self.batches_without_background = 0;
             take(self.background.pop_front().expect("it is at the front"));
         }
@@ -331,6 +342,19 @@ mod tests {
         next(&queue);
         push(&queue, 900, Rank::Foreground).expect("there is room again");
         assert!(matches!(push(&queue, 5, Rank::Foreground), Err(StoreError::Overloaded)));
+    }
+
+    #[test]
+    fn r_a6_whoever_waits_does_not_wait_for_long_background_work_as_well() {
+        let queue = Queue::new(Limits { waiting_bytes: 100_000, batch_bytes: 100_000, ..LIMITS });
+        let long = SMALL_BYTES + 1;
+        for bytes in [9, long, long, 8] {
+            push(&queue, bytes, Rank::Background).unwrap();
+        }
+        push(&queue, 1, Rank::Foreground).unwrap();
+        assert_eq!([1, 9], *next(&queue), "a small piece goes along");
+        assert_eq!([long], *next(&queue), "a long one alone");
+        assert_eq!([long, 8], *next(&queue));
     }
 
     #[test]

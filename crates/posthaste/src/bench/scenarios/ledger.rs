@@ -19,6 +19,9 @@ const PER_SECOND: f64 = 2_000.0;
 /// Entries of a small ledger.
 const FEW: u64 = 1_000;
 
+/// Filling ends when it is done, and at the latest after this time.
+const FILL_TIMEOUT_MS: u64 = 600_000;
+
 /// Connections that claim.
 const CONNECTIONS: usize = 16;
 
@@ -46,7 +49,9 @@ fn fill(stage: &Stage, server: &Server, entries: u64) -> anyhow::Result<()> {
         per_second: None,
         limit: Some(entries),
     };
-    let outcome = stage.run(&stage.plan(server.address(), 4 * CONNECTIONS, load))?;
+    let mut plan = stage.plan(server.address(), 4 * CONNECTIONS, load);
+    plan.measured_ms = FILL_TIMEOUT_MS;
+    let outcome = stage.run(&plan)?;
     anyhow::ensure!(outcome.good == entries, "{} of {entries} claims were granted", outcome.good);
     Ok(())
 }

@@ -31,6 +31,8 @@ case_list![
     r_c8_a_done_entry_settles_its_job_wherever_it_waits,
     r_c3_what_a_queue_took_over_it_completes,
     r_b9_a_dead_letter_whose_entry_is_done_is_settled_instead_of_replayed,
+    r_c9_an_entry_is_not_reset_while_its_job_runs,
+    r_c3_a_resend_is_the_jobs_own,
 ];
 
 const LONG: DurationMs = DurationMs::from_secs(600);
@@ -299,4 +301,47 @@ async fn r_b9_a_dead_letter_whose_entry_is_done_is_settled_instead_of_replayed(b
     ask(&bench, unconnected(complete(entry.fence))).await;
     bench.try_apply(replay(true)).await.0.expect("it is settled, whatever is assumed");
     assert_eq!(StateName::Committed, bench.state(tenant, job).await);
+}
+
+async fn r_c9_an_entry_is_not_reset_while_its_job_runs(bench: Arc<Bench>) {
+    let (tenant, queue, named) = guarded(&bench).await;
+    let leased = bench.grant(request(tenant, &queue)).await.jobs.remove(0);
+    let reset = |fence, status| LedgerAction::Reset { seen: Seen { fence, status }, reason: "anew".into() };
+    let LedgerAnswer::Stale(Some(entry)) = ask(&bench, named(reset(1, Status::InProgress))).await else {
+        panic!()
+    };
+    assert!(entry.is_held_by_job(bench.now()), "a worker is at it");
+    bench.apply(tenant, leased.job.id, finish(leased.fence)).await;
+    let LedgerAnswer::Written(entry) = ask(&bench, named(reset(1, Status::Done))).await else { panic!() };
+    assert_eq!(Status::Failed, entry.entry.status);
+    granted(ask(&bench, named(claim(LEASE))).await);
+    // A reset between an attempt's end and its late report: the effect happened all the same.
+    bench.advance(LEASE);
+    let job = bench.job(tenant, "order-2", &queue).await;
+    let named = |action| LedgerCommand {
+        job: Some(NamedJob { key: key("order-2"), lane: queue.lane, guarded: true }),
+        ..command(tenant, "order-2:orders", action)
+    };
+    let leased = bench.grant(request(tenant, &queue)).await.jobs.remove(0);
+    bench.advance(LEASE);
+    bench.apply(tenant, job, Command::Expire).await;
+    let LedgerAnswer::Written(_) = ask(&bench, named(reset(1, Status::InProgress))).await else { panic!() };
+    bench.apply(tenant, job, finish(leased.fence)).await;
+    let LedgerAnswer::DuplicateDone(_) = ask(&bench, named(claim(LEASE))).await else {
+        panic!("it happened")
+    };
+}
+
+async fn r_c3_a_resend_is_the_jobs_own(bench: Arc<Bench>) {
+    let (tenant, queue, named) = guarded(&bench).await;
+    let leased = bench.grant(request(tenant, &queue)).await.jobs.remove(0);
+    bench.apply(tenant, leased.job.id, finish(leased.fence)).await;
+    let seen = posthaste_core::Attempt::new(1);
+    bench.apply(tenant, leased.job.id, Command::Resend { seen, reason: "lost".into() }).await;
+    let LedgerAnswer::InProgressElsewhere { .. } = ask(&bench, named(claim(LEASE))).await else {
+        panic!("the effect that is wanted anew is the job's")
+    };
+    bench.apply(tenant, leased.job.id, Command::Cancel { reason: "a mistake".into() }).await;
+    let LedgerAnswer::DuplicateDone(entry) = ask(&bench, named(claim(LEASE))).await else { panic!() };
+    assert_eq!(Some(Outcome::Committed), entry.entry.outcome, "the first effect stays");
 }
