@@ -126,6 +126,8 @@ impl Engine {
             myself: OnceLock::new(),
         });
         engine.myself.set(Arc::downgrade(&engine)).expect("set once");
+        // Known before the store can fail: reads go on while it does.
+        let _ = engine.epoch.set(engine.store.status().await?.epoch);
         engine.reload_directory().await?;
         engine.tasks.spawn(Arc::clone(&engine).run_dispatcher());
         engine.tasks.spawn(Arc::clone(&engine).run_expiry());
