@@ -4,14 +4,16 @@
 //! then ([`of_job`]). An entry is made when somebody claims or resets that key over the ledger's own calls, and counts
 //! from then on.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use posthaste_core::{
-    Attempt, Class, Command, Details, DurationMs, Effect, Entry as Fact, EventId, Failure, Fence, Job, JobId,
-    LaneId, MessageId, MessageKey, Path, RetryWish, State, TenantId, Timestamp, Verdict,
+    Attempt, Class, Command, Details, DurationMs, Effect, Entry as Fact, EventId, Evidence, Failure, Fence,
+    Job, JobId, LaneId, MessageId, MessageKey, Path, Policy, RetryWish, State, TenantId, Timestamp,
     ledger::{self, Claim, Entry, OnExpired, Outcome, Previous, Report, Seen, Status},
 };
 
-use crate::{AttemptView, Change, CustodyEntry, Stage};
+use crate::{AttemptView, Change, CustodyEntry, JobCommand, Stage};
 
 /// One command on one entry.
 #[derive(Clone, Debug)]
@@ -399,23 +401,15 @@ pub(crate) fn reset_note(
     })
 }
 
-/// What settling a job by its entry leaves in custody.
-pub(crate) fn settled_note(
-    job: &Job,
-    message: MessageId,
-    command: &LedgerCommand,
-    verdict: &Verdict,
-    now: Timestamp,
-) -> Option<CustodyEntry> {
-    let Verdict::Write(_) = verdict else { return None };
-    Some(CustodyEntry {
+/// What is asked of the job whose entry became done.
+pub(crate) fn settle(job: JobId, command: &LedgerCommand) -> JobCommand {
+    JobCommand {
         tenant: command.tenant,
-        message,
-        job: Some(job.id),
-        at: now,
-        stage: Stage::Reconciled,
-        attempt: job.attempt,
+        job,
+        command: Command::Settle { evidence: Evidence::Ledger },
+        // Settling asks no policy.
+        policy: Arc::new(Policy::queue_default()),
+        hold_lane_until: None,
         actor: command.actor.clone(),
-        detail: Some(serde_json::json!({ "evidence": "ledger" }).to_string().into()),
-    })
+    }
 }

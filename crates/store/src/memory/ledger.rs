@@ -1,11 +1,8 @@
 //! The ledger's commands, and what steps of jobs make of entries that stand beside them.
 
-use posthaste_core::{
-    Command, Entry as Fact, EventId, Evidence, Facts, Job, JobId, LaneId, Policy, TenantId, Timestamp,
-    transition,
-};
+use posthaste_core::{Command, Entry as Fact, EventId, Job, JobId, LaneId, TenantId, Timestamp};
 
-use super::tables::{EPOCH, Tables};
+use super::tables::Tables;
 use crate::{Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger, ledger_steps};
 
 impl Tables {
@@ -67,14 +64,7 @@ impl Tables {
         if fact == Fact::NotDone {
             return None;
         }
-        let facts =
-            Facts { lane_held_ms: self.held_ms(job.tenant, job.lane), entry: fact, ..Facts::bare(EPOCH) };
-        let settle = Command::Settle { evidence: Evidence::Ledger };
-        let verdict = transition(job, &facts, &settle, &Policy::queue_default(), now);
-        if let Some(entry) = ledger::settled_note(job, message, command, &verdict, now) {
-            self.note(entry);
-        }
-        self.write_verdict(job, verdict).1
+        self.decide(job, &ledger::settle(job.id, command), false, now).1
     }
 
     /// The entry beside a job, if anybody made one.

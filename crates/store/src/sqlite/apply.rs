@@ -42,7 +42,7 @@ impl Session<'_> {
         job_rows::load(&mut self.sql.jobs_load, &mut self.sql.jobs_done_load, tenant, job)
     }
 
-    fn apply_to(&mut self, stored: Stored, command: &JobCommand) -> Result<AppliedOutcome, Fault> {
+    pub(super) fn apply_to(&mut self, stored: Stored, command: &JobCommand) -> Result<AppliedOutcome, Fault> {
         let entry = self.entry_beside(stored.job.tenant, stored.job.lane, &stored.key)?;
         let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
         let facts = match self.facts(&stored.job, &command.command, fact)? {

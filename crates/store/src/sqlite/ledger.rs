@@ -1,9 +1,6 @@
 //! The ledger's commands, and what steps of jobs make of entries that stand beside them.
 
-use posthaste_core::{
-    Command, Entry as Fact, EventId, Evidence, Facts, Job, JobId, LaneId, MessageKey, Policy, TenantId,
-    transition,
-};
+use posthaste_core::{Command, Entry as Fact, EventId, Job, JobId, LaneId, MessageKey, TenantId};
 use rusqlite::params;
 
 use super::{
@@ -13,7 +10,10 @@ use super::{
     job_rows::{self, Stored},
     session::Session,
 };
-use crate::{AttemptView, Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger, ledger_steps};
+use crate::{
+    AppliedOutcome, AttemptView, Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger,
+    ledger_steps,
+};
 
 impl Session<'_> {
     pub(super) fn ledger(&mut self, commands: &[LedgerCommand]) -> Result<Vec<LedgerApplied>, Fault> {
@@ -83,16 +83,12 @@ impl Session<'_> {
             self.leased.keep(stored);
             return Ok(None);
         }
-        let lane_held_ms = self.lane_held_ms(stored.job.tenant, stored.job.lane)?;
-        let facts = Facts { lane_held_ms, entry: fact, ..Facts::bare(self.epoch) };
-        let settle = Command::Settle { evidence: Evidence::Ledger };
-        let verdict = transition(&stored.job, &facts, &settle, &Policy::queue_default(), self.now);
-        let entry = ledger::settled_note(&stored.job, stored.message, command, &verdict, self.now);
-        let (_, change) = self.write_verdict(stored, verdict)?;
-        if let Some(entry) = entry {
-            self.insert_custody(&entry)?;
+        let settle = ledger::settle(stored.job.id, command);
+        match self.apply_to(stored, &settle)? {
+            AppliedOutcome::Decided { change, .. } => Ok(change),
+            AppliedOutcome::Corrupt(corrupt) => Err(corrupt.into()),
+            AppliedOutcome::Missing => Ok(None),
         }
-        Ok(change.map(Box::new))
     }
 
     /// The entry beside a job, if anybody made one.
