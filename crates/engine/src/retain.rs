@@ -183,6 +183,10 @@ impl Engine {
         let mut run = ArchiveRun::default();
         let mut packer = Packer::default();
         let mut after = Some(ExpiryCursor::START);
+        let configured = keeper.parts.retention;
+        if self.retention_in_force(&configured) != configured {
+            tracing::warn!(event = "retention_raised", "a destination made over the API is tried for longer");
+        }
         while let Some(from) = after {
             if self.stop.is_cancelled() {
                 return Ok(run);
@@ -222,16 +226,6 @@ impl Engine {
         let directory = self.directory.load();
         let lanes = directory.entries().map(|entry| directory.policy(entry.row.tenant, entry.row.lane));
         let longest = lanes.map(|policy| RetrySpan::of(&policy).total).max().unwrap_or(DurationMs::ZERO);
-        let shortest = configured.committed.min(configured.dead_lettered).min(configured.ledger);
-        if longest > shortest {
-            let (stay, tried) = (format_duration(shortest), format_duration(longest));
-            tracing::warn!(
-                event = "retention_raised",
-                stay,
-                tried,
-                "a destination made over the API is tried for longer"
-            );
-        }
         Retention {
             committed: configured.committed.max(longest),
             dead_lettered: configured.dead_lettered.max(longest),
