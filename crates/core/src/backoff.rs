@@ -132,12 +132,26 @@ impl Policy {
         now: Timestamp,
     ) -> Timestamp {
         let own = self.delay(job, attempt, failures);
-        let asked = retry_after.map_or(DurationMs::ZERO, |asked| {
-            let asked = asked.min(limits::RETRY_AFTER_MAX);
-            let spread = (asked.0 / 10).min(limits::RETRY_AFTER_JITTER_MAX.0);
-            asked.plus(DurationMs(pick(mix(job, attempt.map_or(0, Attempt::get)), spread)))
-        });
+        let asked = retry_after.map_or(DurationMs::ZERO, |asked| asked_for(job, attempt, asked));
         now.after(own.max(asked))
+    }
+
+    /// When to ask a receiver again that said, for the `times`-th time in a row (from 1), that another run is under way:
+    /// when it said, with a small random addition, so that its word counts and not a backoff of hours; but never sooner
+    /// than after 1 s doubling to 60 s, unless our own backoff is shorter. Without a word from it, our own backoff.
+    pub fn next_asked(
+        &self,
+        job: JobId,
+        attempt: Option<Attempt>,
+        times: u32,
+        retry_after: Option<DurationMs>,
+        now: Timestamp,
+    ) -> Timestamp {
+        let own = self.delay(job, attempt, times);
+        now.after(retry_after.map_or(own, |asked| {
+            let soonest = own.min(release_delay(times.saturating_sub(1)));
+            soonest.max(asked_for(job, attempt, asked))
+        }))
     }
 
     /// How many failures the policy allows: the explicit budget, or one more than there are fixed delays.
@@ -150,6 +164,13 @@ impl Policy {
             }
         }
     }
+}
+
+/// What a receiver asked for, within bounds and spread a little.
+fn asked_for(job: JobId, attempt: Option<Attempt>, asked: DurationMs) -> DurationMs {
+    let asked = asked.min(limits::RETRY_AFTER_MAX);
+    let spread = (asked.0 / 10).min(limits::RETRY_AFTER_JITTER_MAX.0);
+    asked.plus(DurationMs(pick(mix(job, attempt.map_or(0, Attempt::get)), spread)))
 }
 
 /// The wait after the `earlier`-th release in a row (from 0): 1 s doubling to 60 s.

@@ -3,7 +3,7 @@
 use crate::{
     AttemptOutcome, AttemptRecord, Details, Effect, Failure, Fence, Job, LateReport, Nature, Refusal, Report,
     RowWrite, State, Verdict,
-    report::{Follows, dead_letter, due_after, follows, is_commit, retry_or},
+    report::{Follows, dead_letter, due_after_failure, follows, is_commit, retry_or},
     transition::{Context, settled_by_evidence},
 };
 
@@ -84,7 +84,7 @@ fn charge_instead(next: &mut Job, failure: &Failure, context: &Context<'_>) {
         Follows::End(cause, _) => dead_letter(next, cause, context),
         Follows::Step { step, nth, beyond, .. } => {
             // The wait for the lost lease runs already; only the receiver's own word makes it longer.
-            let asked = failure.retry_after.map(|_| due_after(next, nth, failure.retry_after, context));
+            let asked = failure.retry_after.map(|_| due_after_failure(next, nth, failure, context));
             retry_or(next, asked.map_or(waits_until, |at| at.max(waits_until)), step, beyond, context);
         }
     }

@@ -1,8 +1,8 @@
 //! How an attempt ends: by its worker's report, in time or late, or because its lease ran out.
 
 use crate::{
-    AttemptEnd, AttemptOutcome, Cause, Class, Command, Details, Disposition, DurationMs, Effect, Evidence,
-    Failure, Fence, FinishOutcome, Job, Lease, Nature, NextStep, OnUnknown, Refusal, Report, RowWrite, Share,
+    AttemptEnd, AttemptOutcome, Cause, Class, Command, Details, Disposition, Effect, Evidence, Failure,
+    Fence, FinishOutcome, Job, Lease, Nature, NextStep, OnUnknown, Policy, Refusal, Report, RowWrite, Share,
     State, Timestamp, Verdict,
     backoff::release_delay,
     late::{Late, after_the_end, heard, late_failure, row_of_late},
@@ -84,7 +84,7 @@ pub(crate) fn fail(
                     line
                 }
                 Follows::Step { step, nth, beyond, line } => {
-                    let due_at = due_after(next, nth, failure.retry_after, context);
+                    let due_at = due_after_failure(next, nth, failure, context);
                     retry_or(next, due_at, step, beyond, context);
                     line
                 }
@@ -163,7 +163,7 @@ fn after_lost_lease(next: &mut Job, context: &Context<'_>) -> &'static str {
     }
     next.budgets.lost_leases = next.budgets.lost_leases.saturating_add(1);
     let spent = next.budgets.lost_leases >= context.policy.lost_leases_max;
-    let due_at = due_after(next, charged(next), None, context);
+    let due_at = context.policy.next_due(next.id, next.attempt, charged(next), None, context.now);
     if matches!(context.policy.on_unknown, OnUnknown::Reconcile { .. }) {
         // Even then: whether it happened can still be found out.
         next.abandon = spent.then_some(Cause::LeaseLost);
@@ -322,13 +322,11 @@ pub(crate) fn charged(job: &Job) -> u32 {
     job.budgets.failures.saturating_add(job.budgets.lost_leases)
 }
 
-pub(crate) fn due_after(
-    job: &Job,
-    failures: u32,
-    retry_after: Option<DurationMs>,
-    context: &Context<'_>,
-) -> Timestamp {
-    context.policy.next_due(job.id, job.attempt, failures, retry_after, context.now)
+/// When the next step may begin after a failure that is the `nth` of its kind.
+pub(crate) fn due_after_failure(job: &Job, nth: u32, failure: &Failure, context: &Context<'_>) -> Timestamp {
+    let next =
+        if failure.follows() == Disposition::InProgress { Policy::next_asked } else { Policy::next_due };
+    next(context.policy, job.id, job.attempt, nth, failure.retry_after, context.now)
 }
 
 /// Makes the job retryable at `due_at`, or dead-letters it with `cause` if that is beyond its horizon.

@@ -27,6 +27,7 @@ pub mod ports;
 mod publish;
 mod pull;
 mod reload;
+mod rests;
 mod retain;
 mod slots;
 mod timeline;

@@ -1,7 +1,8 @@
 //! Retention: what expired goes into the archive, and then leaves the store. Row C9.
 //!
 //! A pass begins with the oldest message and goes through to the last done entry. It is resumed by beginning anew:
-//! whatever has left is not found again. The store's own work goes first: a pass writes in small steps.
+//! whatever has left is not found again. The store's own work goes first: a pass writes in small steps, and rests between
+//! them; a pass that takes longer than the time between two is behind, and rests no more.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::{
     Engine, EngineError,
     archive::{Archive, ArchiveError, Packed, Packer, Record, line_at, manifest_name, problems_of},
     config::format_duration,
+    rests::Rests,
 };
 
 /// Records that are read at once.
@@ -182,6 +184,8 @@ impl Engine {
         let _pass = keeper.pass.lock().await;
         let mut run = ArchiveRun::default();
         let mut packer = Packer::default();
+        let begun = self.clock.now();
+        let mut rests = Rests::new(begun, begun.after(keeper.parts.every));
         let mut after = Some(ExpiryCursor::START);
         let configured = keeper.parts.retention;
         if self.retention_in_force(&configured) != configured {
@@ -195,6 +199,7 @@ impl Engine {
             let (records_max, bytes_max) = (PAGE_RECORDS, PAGE_BYTES);
             let request = ExpiryRequest { retention, after: from, records_max, bytes_max };
             let found = self.store.expirable(request).await?;
+            self.rest(&mut rests).await;
             let messages = found.messages.into_iter().map(|record| Record::Message(Box::new(record)));
             let entries = found.entries.into_iter().map(|record| Record::Entry(Box::new(record)));
             let directory = self.directory.load();
@@ -204,7 +209,7 @@ impl Engine {
             }
             after = found.next;
             if packer.is_full() || (after.is_none() && !packer.is_empty()) {
-                self.write_out(keeper, std::mem::take(&mut packer), &mut run).await?;
+                self.write_out(keeper, std::mem::take(&mut packer), &mut run, &mut rests).await?;
             }
         }
         Ok(run)
@@ -239,9 +244,10 @@ impl Engine {
         keeper: &Keeper,
         packer: Packer,
         run: &mut ArchiveRun,
+        rests: &mut Rests,
     ) -> Result<(), RetainError> {
         let Some(archive) = &keeper.parts.archive else {
-            return self.let_go(None, packer.given_up(), run).await;
+            return self.let_go(None, packer.given_up(), run, rests).await;
         };
         let now = self.clock.now();
         let id = self.message_ids.next(now).to_string();
@@ -253,7 +259,7 @@ impl Engine {
         run.files += 1;
         #[cfg(feature = "faults")]
         posthaste_store::faults::reached(posthaste_store::faults::Point::ArchiveWritten);
-        self.let_go(Some(packed.file), packed.retire, run).await
+        self.let_go(Some(packed.file), packed.retire, run, rests).await
     }
 
     async fn let_go(
@@ -261,6 +267,7 @@ impl Engine {
         file: Option<ArchiveFile>,
         mut records: Vec<Retire>,
         run: &mut ArchiveRun,
+        rests: &mut Rests,
     ) -> Result<(), RetainError> {
         while !records.is_empty() {
             let step: Vec<Retire> = records.drain(..records.len().min(STEP_RECORDS)).collect();
@@ -277,8 +284,20 @@ impl Engine {
             run.changed += retired.len() - gone;
             #[cfg(feature = "faults")]
             posthaste_store::faults::reached(posthaste_store::faults::Point::MidRetire);
+            self.rest(rests).await;
         }
         Ok(())
+    }
+
+    /// Makes room for others. A store that is closed waits for no rest.
+    async fn rest(&self, rests: &mut Rests) {
+        if let Some(until) = rests.due(self.clock.now()) {
+            tokio::select! {
+                () = self.clock.sleep_until(until) => {}
+                () = self.stop.cancelled() => {}
+            }
+            rests.rested(self.clock.now());
+        }
     }
 
     /// The record at a place of the archive.

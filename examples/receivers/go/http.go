@@ -15,7 +15,7 @@ const tolerance = 5 * time.Minute
 func (a answer) write(w http.ResponseWriter) {
 	headers := map[string]string{"content-type": a.kind, "posthaste-ledger": a.told}
 	if a.status == http.StatusConflict || a.status == http.StatusServiceUnavailable {
-		headers["retry-after"] = "1"
+		headers["retry-after"] = strconv.FormatInt(1+(a.retryAfterMs-1)/1000, 10) // rounded up, at least 1
 	}
 	for name, value := range headers {
 		if value != "" {

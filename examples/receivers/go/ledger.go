@@ -16,10 +16,11 @@ type ledger struct {
 
 // answer is what the ledger keeps for duplicates; told, the header posthaste-ledger, is made each time.
 type answer struct {
-	status int
-	kind   string
-	body   []byte
-	told   string
+	status       int
+	kind         string
+	body         []byte
+	told         string
+	retryAfterMs int64 // the rest of another's lease
 }
 
 func openLedger(db *sql.DB, folder string, leaseMs int) *ledger {
@@ -35,8 +36,8 @@ func (l *ledger) once(key string, body []byte, effect func(*sql.Tx) (answer, err
 		return answer{}, err
 	}
 	var path, fingerprint = "", fmt.Sprintf("%x", sha256.Sum256(body))
-	var attempts, fence, status sql.NullInt64
-	var previous, lockedUntil, retryAfterMs, outcome, kind sql.NullString
+	var attempts, fence, status, retryAfterMs sql.NullInt64
+	var previous, lockedUntil, outcome, kind sql.NullString
 	var stored []byte
 	claimed := l.db.QueryRow(l.claim, key, fmt.Sprintf("%x", token), l.leaseMs, fingerprint, "retake")
 	if err := claimed.Scan(&path, &fence, &attempts, &previous, &lockedUntil, &retryAfterMs,
@@ -50,9 +51,10 @@ func (l *ledger) once(key string, body []byte, effect func(*sql.Tx) (answer, err
 	case "key_reused":
 		return answer{status: 422}, nil
 	case "in_progress_elsewhere":
-		return answer{status: 409, told: told("none")}, nil // never 2xx: the other may fail yet
+		// Never 2xx: the other may fail yet.
+		return answer{status: 409, told: told("none"), retryAfterMs: retryAfterMs.Int64}, nil
 	case "duplicate_done":
-		return answer{int(status.Int64), kind.String, stored, told(outcome.String)}, nil
+		return answer{int(status.Int64), kind.String, stored, told(outcome.String), 0}, nil
 	}
 	tx, err := l.db.Begin()
 	if err != nil {

@@ -16,31 +16,33 @@ import (
 )
 
 const bodyBytesMax = 256 * 1024
+const keyBytesMax = 321 // what the ledger's table takes
+
+type event struct{ Amount *int64 }
 
 // charge is the effect. It writes through the transaction that completes the entry; duplicates get its answer.
-func charge(tx *sql.Tx, key string, body []byte) (answer, error) {
-	var event struct{ Amount int64 }
-	if err := json.Unmarshal(body, &event); err != nil {
-		return answer{}, err
-	}
+func charge(tx *sql.Tx, key string, order event) (answer, error) {
 	var id int64
 	insert := "INSERT INTO charges (event_key, amount) VALUES ($1, $2) RETURNING id"
-	err := tx.QueryRow(insert, key, event.Amount).Scan(&id)
+	err := tx.QueryRow(insert, key, *order.Amount).Scan(&id)
 	return answer{status: 200, kind: "application/json", body: []byte(fmt.Sprintf(`{"charge":%d}`, id))}, err
 }
 
 func receive(events *ledger, secret []byte, r *http.Request) answer {
 	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax+1))
-	key := r.Header.Get("idempotency-key")
+	key := r.Header.Get("webhook-id") // signed, so nobody can choose it
+	var order event
 	switch {
-	case err != nil || key == "":
+	case err != nil || key == "" || len(key) > keyBytesMax:
 		return answer{status: 400}
 	case len(body) > bodyBytesMax:
 		return answer{status: 413}
-	case !genuine(secret, r.Header, body):
+	case !genuine(secret, r.Header, body): // the raw body, before anybody parses it
 		return answer{status: 401}
+	case json.Unmarshal(body, &order) != nil || order.Amount == nil:
+		return answer{status: 400}
 	}
-	result, err := events.once(key, body, func(tx *sql.Tx) (answer, error) { return charge(tx, key, body) })
+	result, err := events.once(key, body, func(tx *sql.Tx) (answer, error) { return charge(tx, key, order) })
 	if err != nil {
 		log.Print(err)
 		return answer{status: 500}

@@ -4,11 +4,11 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { buffer } from "node:stream/consumers";
 import pg from "pg";
-import { Webhook } from "standardwebhooks";
+import { Webhook, WebhookVerificationError } from "standardwebhooks";
 
 const { DATABASE_URL, LEDGER_SQL, WEBHOOK_SECRET, PORT = "8080" } = process.env;
 const LEASE_MS = process.env.LEASE_MS ?? "30000"; // longer than the effect takes
-const BODY_BYTES_MAX = 256 * 1024;
+const [BODY_BYTES_MAX, KEY_BYTES_MAX] = [256 * 1024, 321]; // the ledger's table takes no longer key
 const statement = (name) => readFileSync(`${LEDGER_SQL}/${name}.sql`, "utf8");
 const [CLAIM, COMPLETE, FAIL] = ["claim", "complete", "fail"].map(statement);
 const webhook = new Webhook(WEBHOOK_SECRET);
@@ -23,21 +23,21 @@ async function charge(client, key, event) {
   return { status: 200, type: "application/json", body: Buffer.from(`{"charge":${rows[0].id}}`) };
 }
 
-async function once(client, key, body) {
+async function once(client, key, body, event) {
   const fingerprint = createHash("sha256").update(body).digest("hex");
   const claimed = await client.query(CLAIM, [key, randomUUID(), LEASE_MS, fingerprint, "retake"]);
   const { path, fence, attempts, ...entry } = claimed.rows[0];
   const told = (outcome) => ({ "posthaste-ledger": `path=${path}, outcome=${outcome}, attempt=${attempts}` });
   if (path === "key_reused") return { status: 422 };
-  if (path === "in_progress_elsewhere") return later(409, told("none")); // never 2xx: the other may fail yet
-  if (path === "duplicate_done") {
-    const stored = { status: entry.result_status, type: entry.result_type, body: entry.result_bytes };
-    return { ...stored, headers: told(entry.outcome) };
-  }
+  const rest = { "retry-after": Math.ceil(entry.retry_after_ms / 1000) || 1 }; // of the other's lease
+  // Never 2xx: the other may fail yet.
+  if (path === "in_progress_elsewhere") return later(409, { ...told("none"), ...rest });
+  const stored = { status: entry.result_status, type: entry.result_type, body: entry.result_bytes };
+  if (path === "duplicate_done") return { ...stored, headers: told(entry.outcome) };
   let reported = false;
   try {
     await client.query("BEGIN");
-    const answer = await charge(client, key, JSON.parse(body));
+    const answer = await charge(client, key, event);
     reported = true;
     const report = [key, fence, "committed", answer.body, answer.type, answer.status];
     const counted = (await client.query(COMPLETE, report)).rowCount === 1;
@@ -48,22 +48,22 @@ async function once(client, key, body) {
     if (reported) throw Object.assign(error, { answer: { status: 500 } });
     await client.query("ROLLBACK");
     await client.query(FAIL, [key, fence, error.name, error.message]);
-    return error instanceof SyntaxError ? { status: 400 } : later(503, told("failed"));
+    return later(503, told("failed"));
   }
 }
 
 async function receive(request) {
   if (!(request.headers["content-length"] <= BODY_BYTES_MAX)) return { status: 413 };
-  const body = await buffer(request);
+  const [body, key] = [await buffer(request), request.headers["webhook-id"]]; // signed: nobody can choose it
+  let event;
   try {
-    webhook.verify(body, request.headers, { jsonParse: false });
-  } catch {
-    return { status: 401 };
+    event = webhook.verify(body, request.headers); // the raw body, before anybody parses it
+    if (Buffer.byteLength(key) > KEY_BYTES_MAX || !Number.isSafeInteger(event.amount)) return { status: 400 };
+  } catch (error) {
+    return { status: key && error instanceof WebhookVerificationError ? 401 : 400 };
   }
-  const key = request.headers["idempotency-key"];
-  if (!key) return { status: 400 };
   const client = await pool.connect();
-  const work = once(client, key, body);
+  const work = once(client, key, body, event);
   const failed = (error) => client.release(error); // closed: it may be in a transaction
   work.then(() => client.release(), failed);
   return work;

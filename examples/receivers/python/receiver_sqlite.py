@@ -11,7 +11,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from werkzeug.serving import make_server
 
 CLAIM = {"on_expired": "retake", "lease_ms": int(os.environ.get("LEASE_MS", 30_000))}  # more than it takes
-LATER = {"retry-after": "1"}
+LATER, KEY_BYTES_MAX = {"retry-after": 1}, 321  # the ledger's table takes no longer key
 SQL = {path.stem: path.read_text() for path in Path(os.environ["LEDGER_SQL"]).glob("*.sql")}
 WEBHOOK = Webhook(os.environ["WEBHOOK_SECRET"])
 app = Flask(__name__)
@@ -38,8 +38,8 @@ def once(connection, key, fingerprint, event):
 
     if path == "key_reused":
         return Response(status=422)
-    if path == "in_progress_elsewhere":
-        return answer("none", 409, **LATER)  # never 2xx: the other may fail yet
+    if path == "in_progress_elsewhere":  # never 2xx: the other may fail yet, and has the rest of its lease
+        return answer("none", 409, **{"retry-after": -(-(entry["retry_after_ms"] or 1) // 1000)})
     if path == "duplicate_done":
         return answer(entry["outcome"], entry["result_status"], entry["result_type"], entry["result_bytes"])
     reported = False
@@ -61,16 +61,16 @@ def once(connection, key, fingerprint, event):
 
 @app.post("/")
 def receive():
-    body = request.get_data()
+    body, key = request.get_data(), request.headers.get("webhook-id", "")  # signed, so nobody can choose it
     try:
-        event = WEBHOOK.verify(body, dict(request.headers))
-    except WebhookVerificationError:
-        return Response(status=401)
-    except ValueError:
-        return Response(status=400)
+        event = WEBHOOK.verify(body, dict(request.headers))  # the raw body, before anybody parses it
+        if len(key.encode()) > KEY_BYTES_MAX or type(amount := event["amount"]) is not int or amount >> 63:
+            raise ValueError
+    except Exception as error:
+        return Response(status=401 if key and isinstance(error, WebhookVerificationError) else 400)
     with closing(sqlite3.connect(os.environ["DATABASE_URL"], timeout=10, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
-        return once(connection, request.headers["idempotency-key"], hashlib.sha256(body).hexdigest(), event)
+        return once(connection, key, hashlib.sha256(body).hexdigest(), event)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,22 @@ fn r_b4_in_progress_is_not_charged_and_waits_for_retry_after_or_the_backoff() {
 }
 
 #[test]
+fn r_b4_a_receiver_in_progress_is_asked_when_it_says_and_not_after_a_backoff_of_minutes() {
+    let mut world = World::new();
+    for nth in 0..30 {
+        world.fail(in_progress(Some(DurationMs::from_secs(20))));
+        // Never sooner than 1 s doubling to 60 s, so that nobody is asked every second for days.
+        let soonest = (1_000 << nth).min(60_000).max(20_000);
+        assert!((soonest..=soonest.max(22_000)).contains(&world.wait_ms()), "{nth}: {}", world.wait_ms());
+    }
+    let mut world = World::new();
+    for nth in 0..8 {
+        world.fail(in_progress(Some(DurationMs::ZERO)));
+        assert_eq!((1_000 << nth).min(60_000), world.wait_ms());
+    }
+}
+
+#[test]
 fn r_b4_in_progress_is_bounded_by_the_horizon_and_then_the_outcome_is_unknown() {
     let mut world = World::new();
     for _ in 0..24 {

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use crate::{cli_support::posthaste, tools};
 
-/// Where the effects and the ledger are.
+/// Where the effects and the ledger are. The effects have no constraint that a team would give them: it would hide a
+/// second one.
 pub(crate) enum Database {
     /// A throwaway PostgreSQL, stopped when dropped.
     Postgres { url: String, folder: TempDir, statements: TempDir },

@@ -37,8 +37,9 @@ pub(crate) async fn one_effect_each(language: Language) {
         Language::Node | Language::PythonPostgres | Language::Go => Database::postgres(seed),
     };
     database.let_first_attempts_fail();
-    // What the second process has claimed is up for taking at once.
-    let mut processes = [30_000, 0].map(|lease_ms| Process::start(language, &database, lease_ms));
+    // What the second process has claimed is up for taking at once; who comes upon a claim of the first is told to come
+    // again when its lease ends.
+    let mut processes = [5_000, 0].map(|lease_ms| Process::start(language, &database, lease_ms));
     let receivers = [processes[0].address, processes[1].address];
     let proxy = Proxy::start(seed, receivers).await;
     let folder = tempfile::tempdir().unwrap();
@@ -48,12 +49,12 @@ pub(crate) async fn one_effect_each(language: Language) {
     assert!(accepted.is_ok(), "some were not accepted in time, such as {:#?}", proxy.seen(not_accepted));
     all_are_committed(&server).await;
 
-    let charged = one_effect_of_each(&database);
+    let charged = one_effect_of_each(&database, &proxy);
     let stored = answers_are_the_stored_ones(&proxy, &charged);
     faults_were_met(&proxy);
     redeliveries_get_the_stored_answer(&proxy, receivers, &stored).await;
-    strangers_are_refused(&proxy, receivers[0]).await;
-    assert_eq!(charged, one_effect_of_each(&database), "nothing of this had an effect");
+    strangers_are_refused(&proxy, receivers[0], &stored).await;
+    assert_eq!(charged, one_effect_of_each(&database, &proxy), "nothing of this had an effect");
     processes.iter_mut().for_each(Process::assert_alive);
 }
 
@@ -114,17 +115,23 @@ async fn all_are_committed(server: &cli_support::Server) {
     }
 }
 
-/// The charge of each event id.
-fn one_effect_of_each(database: &Database) -> BTreeMap<String, String> {
+/// The charge of each event id. A charge is kept under a `webhook-id`, of which each event id has one.
+fn one_effect_of_each(database: &Database, proxy: &Proxy) -> BTreeMap<String, String> {
     let rows = database.run("SELECT event_key, id FROM charges");
-    let charged: BTreeMap<String, String> = rows
-        .iter()
-        .filter_map(|row| row.split_once('|'))
-        .map(|(key, id)| (key.to_owned(), id.to_owned()))
-        .collect();
+    let charges: BTreeMap<&str, &str> = rows.iter().filter_map(|row| row.split_once('|')).collect();
+    let webhook_ids = proxy.seen(|seen| seen.webhook_ids.clone());
     let expected: BTreeSet<String> =
         (0..MESSAGES).map(|number| format!("order:{number}:shop_{}", number % ENDPOINTS)).collect();
-    assert_eq!(expected, charged.keys().cloned().collect(), "an effect of each");
+    assert_eq!(expected, webhook_ids.keys().cloned().collect(), "each was sent");
+    let mut charged = BTreeMap::new();
+    for (event_id, webhook_ids) in webhook_ids {
+        let webhook_ids: Vec<&str> = webhook_ids.iter().map(String::as_str).collect();
+        let [webhook_id] = webhook_ids[..] else { panic!("{event_id} came as {webhook_ids:?}") };
+        let charge = charges.get(webhook_id).unwrap_or_else(|| panic!("no effect of {event_id}"));
+        charged.insert(event_id, (*charge).to_owned());
+    }
+    let distinct: BTreeSet<&String> = charged.values().collect();
+    assert_eq!(MESSAGES, distinct.len(), "an effect of each");
     assert_eq!(MESSAGES, rows.len(), "and of none a second one");
     let entries = database.run("SELECT status, count(*) FROM webhook_events GROUP BY status");
     assert_eq!(vec![format!("done|{MESSAGES}")], entries);
@@ -221,19 +228,50 @@ async fn redeliveries_get_the_stored_answer(
     }
 }
 
-/// A forged request, and another payload under a known key.
-async fn strangers_are_refused(proxy: &Proxy, receiver: SocketAddr) {
-    let known = proxy.seen(|seen| seen.requests.values().next().unwrap().clone());
-    let mut forged = known.clone();
-    forged.body = b"{\"amount\":1000000}".to_vec();
-    forged.set("content-length", &forged.body.len().to_string());
-    forged.set("idempotency-key", "forged:shop_0");
+/// A captured request under other keys, forged ones, another payload under a known key, and ones that are malformed.
+async fn strangers_are_refused(proxy: &Proxy, receiver: SocketAddr, stored: &BTreeMap<String, Stored>) {
+    let (event_id, known) = proxy
+        .seen(|seen| seen.requests.iter().next().map(|(id, request)| (id.clone(), request.clone())))
+        .unwrap();
+    // The header that is not signed chooses nothing.
+    let mut replayed = known.clone();
+    replayed.set("idempotency-key", "another:shop_0");
+    let answer = deliver(receiver, &replayed).await;
+    assert_eq!(stored[&event_id], Stored::of(&answer));
+    assert_eq!(Some("duplicate_done"), answer.ledger("path"), "{answer:?}");
+
+    let mut renamed = known.clone();
+    renamed.set("webhook-id", "another");
+    assert_eq!(401, deliver(receiver, &renamed).await.status());
+    let forged = with_body(&known, b"{\"amount\":1000000}");
     assert_eq!(401, deliver(receiver, &forged).await.status());
 
-    let mut other = forged;
-    other.set("idempotency-key", known.needs("idempotency-key"));
-    let timestamp = known.needs("webhook-timestamp").parse().unwrap();
-    let signature = Signer::new(&[SECRET]).unwrap().sign(known.needs("webhook-id"), timestamp, &other.body);
-    other.set("webhook-signature", &signature);
+    let other = signed(&forged, known.needs("webhook-id"));
     assert_eq!(422, deliver(receiver, &other).await.status());
+
+    let mut nameless = known.clone();
+    nameless.remove("webhook-id");
+    assert_eq!(400, deliver(receiver, &nameless).await.status());
+    let long = signed(&known, &"x".repeat(322));
+    assert_eq!(400, deliver(receiver, &long).await.status(), "longer than the table allows");
+    for body in ["{}", "[]", "null", "{\"amount\":\"1\"}", "{\"amount\":1.5}", "{\"am"] {
+        let malformed = signed(&with_body(&known, body.as_bytes()), "malformed");
+        assert_eq!(400, deliver(receiver, &malformed).await.status(), "{body}");
+    }
+}
+
+fn with_body(request: &Message, body: &[u8]) -> Message {
+    let mut request = Message { body: body.to_vec(), ..request.clone() };
+    request.set("content-length", &body.len().to_string());
+    request
+}
+
+/// As the sender would send it under this id.
+fn signed(request: &Message, webhook_id: &str) -> Message {
+    let mut request = request.clone();
+    let timestamp = request.needs("webhook-timestamp").parse().unwrap();
+    let signature = Signer::new(&[SECRET]).unwrap().sign(webhook_id, timestamp, &request.body);
+    request.set("webhook-id", webhook_id);
+    request.set("webhook-signature", &signature);
+    request
 }

@@ -63,6 +63,8 @@ pub(crate) struct Seen {
     pub(crate) fates: BTreeMap<Fate, u64>,
     /// The last request of each event id.
     pub(crate) requests: BTreeMap<String, Message>,
+    /// The `webhook-id`s that each event id came with.
+    pub(crate) webhook_ids: BTreeMap<String, BTreeSet<String>>,
     /// Every answer to each event id, whether the sender got it or not.
     pub(crate) answers: BTreeMap<String, Vec<Message>>,
     /// The event ids whose sender was told 2xx.
@@ -130,6 +132,8 @@ impl Proxy {
             let mut seen = self.seen.lock().unwrap();
             *seen.fates.entry(fate).or_default() += 1;
             seen.requests.insert(event_id.clone(), request.clone());
+            let webhook_ids = seen.webhook_ids.entry(event_id.clone()).or_default();
+            webhook_ids.insert(request.needs("webhook-id").to_owned());
         }
         if fate == Fate::Cut {
             let mut stream = TcpStream::connect(self.receivers[first]).await.unwrap();

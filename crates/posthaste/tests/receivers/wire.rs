@@ -65,6 +65,12 @@ impl Message {
         value.clone_into(&mut header.unwrap_or_else(|| panic!("no {name}")).1);
     }
 
+    /// Takes away a header that must be there.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.needs(name);
+        self.headers.retain(|(known, _)| known != name);
+    }
+
     /// Of an answer.
     pub(crate) fn status(&self) -> u16 {
         self.start.split(' ').nth(1).unwrap().parse().unwrap()

@@ -45,7 +45,10 @@ const FAILED_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// When to come again while an entry is held for a person.
 const HELD_RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// The key of a delivery: `idempotency-key`, or where there is none `webhook-id`.
+/// The key of a delivery: `webhook-id`, or where there is none `idempotency-key`.
+///
+/// `webhook-id` is signed (Standard Webhooks) and the same over all retries and replays; `idempotency-key` is not signed:
+/// whoever can send a captured request again could choose another.
 ///
 /// Refused with 422 `missing_key` if there is neither, or one that no ledger takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +57,7 @@ pub struct EventKey(pub String);
 impl EventKey {
     /// The key in these headers.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let value = ["idempotency-key", "webhook-id"].into_iter().find_map(|name| headers.get(name))?;
+        let value = ["webhook-id", "idempotency-key"].into_iter().find_map(|name| headers.get(name))?;
         let text = value.to_str().ok().filter(|text| !text.is_empty())?;
         Some(Self(text.to_owned()))
     }
@@ -266,7 +269,7 @@ fn missing_key() -> Response {
     problem(
         StatusCode::UNPROCESSABLE_ENTITY,
         "missing_key",
-        "idempotency-key or webhook-id must name the event",
+        "webhook-id or idempotency-key must name the event",
     )
 }
 

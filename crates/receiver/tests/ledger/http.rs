@@ -85,7 +85,7 @@ impl Receiver {
     }
 
     async fn deliver(&self, body: &'static str) -> Told {
-        self.send(&[("idempotency-key", "k"), ("webhook-id", "other")], body).await
+        self.send(&[("webhook-id", "k"), ("idempotency-key", "unsigned")], body).await
     }
 
     fn effects(&self) -> i64 {
@@ -184,7 +184,7 @@ async fn after_a_complete_was_sent_nobody_fails() {
 }
 
 #[tokio::test]
-async fn the_key_is_the_idempotency_key_or_else_the_webhook_id() {
+async fn the_key_is_the_signed_webhook_id_or_else_the_idempotency_key() {
     let receiver = receiver();
     let none = receiver.send(&[], "").await;
     assert_eq!(none.0, 422);

@@ -6,6 +6,7 @@ mod api;
 mod faults;
 mod http;
 mod kill;
+mod kill_calls;
 mod model;
 #[cfg(feature = "services-tests")]
 mod postgres_api;

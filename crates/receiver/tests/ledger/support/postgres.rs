@@ -1,6 +1,7 @@
 //! PostgreSQL of our own, started by the project's script and gone afterwards.
 
 use std::{
+    collections::HashMap,
     fs::File,
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
@@ -16,7 +17,7 @@ use posthaste_receiver::ledger::sql::Dialect;
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tokio_postgres::{
-    Client, NoTls,
+    Client, NoTls, Statement,
     error::SqlState,
     types::{ToSql, Type},
 };
@@ -168,7 +169,7 @@ impl Database for Postgres {
 
     fn session(&self) -> Box<dyn Session> {
         let (client, task) = self.client();
-        Box::new(PostgresSession { client, task })
+        Box::new(PostgresSession { client, prepared: HashMap::new(), task })
     }
 
     fn name(&self) -> String {
@@ -188,6 +189,8 @@ fn connect(url: &str, options: &str) -> (Client, JoinHandle<()>) {
 
 struct PostgresSession {
     client: Client,
+    /// By their text: planned once a session, as a service would have them.
+    prepared: HashMap<String, Statement>,
     task: JoinHandle<()>,
 }
 
@@ -224,11 +227,17 @@ fn parameter(name: &str, value: &Value) -> Box<dyn ToSql + Sync + Send> {
 impl Session for PostgresSession {
     fn query(&mut self, sql: &str, parameters: &[(&str, Value)]) -> Answer<Vec<Row>> {
         let used = parameters.iter().take_while(|_| sql.contains('$'));
-        let values: Vec<_> = used.map(|(name, value)| (parameter(name, value), type_of(name))).collect();
-        let values: Vec<(&(dyn ToSql + Sync), Type)> =
-            values.iter().map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone())).collect();
-        let rows = RUNTIME.block_on(self.client.query_typed(sql, &values)).map_err(refusal)?;
-        Ok(rows.iter().map(read).collect())
+        let (values, types): (Vec<_>, Vec<_>) =
+            used.map(|(name, value)| (parameter(name, value), type_of(name))).unzip();
+        let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
+        let rows = RUNTIME.block_on(async {
+            if !self.prepared.contains_key(sql) {
+                let statement = self.client.prepare_typed(sql, &types).await?;
+                self.prepared.insert(sql.to_owned(), statement);
+            }
+            self.client.query(&self.prepared[sql], &values).await
+        });
+        Ok(rows.map_err(refusal)?.iter().map(read).collect())
     }
 
     fn batch(&mut self, sql: &str) -> Answer<()> {
