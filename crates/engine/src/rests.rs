@@ -2,8 +2,8 @@
 
 use posthaste_core::{DurationMs, Timestamp};
 
-/// A rest is so many times as long as the work before it.
-const FACTOR: u64 = 3;
+/// A rest is so many times as long as the work before it: with a tenth of the time, the 99th percentile of others hardly knows.
+const FACTOR: u64 = 9;
 
 /// Shorter rests are put together.
 const SHORTEST: DurationMs = DurationMs(2);
@@ -43,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_rests_three_times_as_long_as_it_works_until_it_is_late() {
+    fn it_rests_nine_times_as_long_as_it_works_until_it_is_late() {
         let at = Timestamp;
         let mut rests = Rests::new(at(0), at(1_000));
         assert_eq!(None, rests.due(at(0)), "nothing was done yet");
-        assert_eq!(Some(at(4)), rests.due(at(1)));
-        rests.rested(at(5));
-        assert_eq!(None, rests.due(at(5)));
-        assert_eq!(Some(at(25)), rests.due(at(10)), "5 ms of work");
+        assert_eq!(Some(at(10)), rests.due(at(1)));
+        rests.rested(at(10));
+        assert_eq!(None, rests.due(at(10)));
+        assert_eq!(Some(at(60)), rests.due(at(15)), "5 ms of work");
         rests.rested(at(990));
         assert_eq!(None, rests.due(at(1_000)), "from here on it hurries");
     }

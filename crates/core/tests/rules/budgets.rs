@@ -142,7 +142,7 @@ fn r_b4_a_receiver_in_progress_is_asked_when_it_says_and_not_after_a_backoff_of_
     for nth in 0..30 {
         world.fail(in_progress(Some(DurationMs::from_secs(20))));
         // Never sooner than 1 s doubling to 60 s, so that nobody is asked every second for days.
-        let soonest = (1_000 << nth).min(60_000).max(20_000);
+        let soonest = (1_000 << nth).clamp(20_000, 60_000);
         assert!((soonest..=soonest.max(22_000)).contains(&world.wait_ms()), "{nth}: {}", world.wait_ms());
     }
     let mut world = World::new();

@@ -266,19 +266,16 @@ mod postgres {
     /// Each message has a letter, and four bytes that say how long it is without the letter.
     async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, passed: Arc<Passed>, die_at: usize) {
         let die_at = Some(die_at / 2).filter(|_| !die_at.is_multiple_of(2));
-        let mut message = Vec::new();
-        loop {
-            message.resize(5, 0);
-            if from.read_exact(&mut message).await.is_err() {
-                return;
-            }
-            let length = u32::from_be_bytes(message[1..].try_into().unwrap());
-            message.resize(1 + usize::try_from(length).unwrap(), 0);
-            from.read_exact(&mut message[5..]).await.unwrap();
-            if message[0] == READY {
+        let mut head = [0; 5];
+        while from.read_exact(&mut head).await.is_ok() {
+            let [letter, length @ ..] = head;
+            let mut body = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap() - length.len()];
+            from.read_exact(&mut body).await.unwrap();
+            if letter == READY {
                 count(&passed, &passed.answered, die_at);
             }
-            to.write_all(&message).await.unwrap();
+            to.write_all(&head).await.unwrap();
+            to.write_all(&body).await.unwrap();
         }
     }
 
