@@ -50,14 +50,25 @@ const HELD_RETRY_AFTER: Duration = Duration::from_mins(1);
 /// `webhook-id` is signed (Standard Webhooks) and the same over all retries and replays; `idempotency-key` is not signed:
 /// whoever can send a captured request again could choose another.
 ///
-/// Refused with 422 `missing_key` if there is neither, or one that no ledger takes.
+/// A verifier may have read `svix-id` instead, or another line of the same name: what could have been signed has to agree, so
+/// that nobody adds a key of their own to a captured request.
+///
+/// Refused with 422 `missing_key` if there is neither, if they don't agree, or if it is one that no ledger takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventKey(pub String);
 
 impl EventKey {
     /// The key in these headers.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let value = ["webhook-id", "idempotency-key"].into_iter().find_map(|name| headers.get(name))?;
+        let all = |names: &'static [&'static str]| names.iter().flat_map(|name| headers.get_all(*name));
+        let mut values = all(&["webhook-id", "svix-id"]).peekable();
+        if values.peek().is_none() {
+            values = all(&["idempotency-key"]).peekable();
+        }
+        let value = values.next()?;
+        if values.any(|other| other != value) {
+            return None;
+        }
         let text = value.to_str().ok().filter(|text| !text.is_empty())?;
         Some(Self(text.to_owned()))
     }

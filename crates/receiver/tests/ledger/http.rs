@@ -202,6 +202,26 @@ async fn the_key_is_the_signed_webhook_id_or_else_the_idempotency_key() {
     assert_eq!(EventKey::of(&headers), Some(EventKey("a b".to_owned())));
 }
 
+#[test]
+fn a_key_beside_the_one_that_may_be_signed_is_refused() {
+    let key = |lines: &[(&'static str, &str)]| {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
+        EventKey::of(&headers).map(|key| key.0)
+    };
+    let k = Some("k".to_owned());
+    assert_eq!(key(&[("svix-id", "k")]), k);
+    assert_eq!(key(&[("svix-id", "k"), ("webhook-id", "k"), ("idempotency-key", "other")]), k);
+    for name in ["webhook-id", "svix-id", "idempotency-key"] {
+        assert_eq!(key(&[(name, "k"), (name, "k")]), k);
+        assert_eq!(key(&[(name, "k"), (name, "other")]), None, "{name}");
+    }
+    assert_eq!(key(&[("svix-id", "k"), ("webhook-id", "other")]), None, "which one was signed?");
+    assert_eq!(key(&[("webhook-id", ""), ("idempotency-key", "other")]), None);
+}
+
 #[tokio::test]
 async fn what_a_run_gives_is_an_answer() {
     let sqlite = Sqlite::new();
