@@ -13,9 +13,9 @@ use crate::support::{self, Database, Ledger, Sqlite, Statements};
 const LEASE_MS: i64 = 600_000;
 const BYTES: &[u8] = b"\x00answer\xff";
 
-const PLACE: &str = "LEDGER_TEST_PLACE";
-const MODE: &str = "LEDGER_TEST_MODE";
-const DIE_AT: &str = "LEDGER_TEST_DIE_AT";
+pub(crate) const PLACE: &str = "LEDGER_TEST_PLACE";
+pub(crate) const MODE: &str = "LEDGER_TEST_MODE";
+pub(crate) const DIE_AT: &str = "LEDGER_TEST_DIE_AT";
 const CHILD: &str = "kill::a_receiver_works_on_one_delivery";
 
 /// How far a receiver comes: it dies before the step of this number; after the last it lives.
@@ -57,7 +57,7 @@ fn deliver(ledger: &mut Ledger<'_>, mode: &str, die_at: usize) -> Option<Vec<u8>
 }
 
 /// As `kill -9` ends it: nothing is flushed, closed or rolled back by this process.
-fn die() {
+pub(crate) fn die() -> ! {
     let own = std::process::id().to_string();
     let sent = Command::new("kill").args(["-9", &own]).status();
     unreachable!("outlived kill -9: {sent:?}")
@@ -76,10 +76,10 @@ fn a_receiver_works_on_one_delivery() {
     assert_eq!(answer.as_deref(), Some(BYTES));
 }
 
-/// Runs one delivery in a process of its own that dies at that step. Whether it lived.
-fn run(place: &str, mode: &str, die_at: usize) -> bool {
+/// Runs the test of that name on one delivery, in a process of its own that dies at that step. Whether it lived.
+pub(crate) fn run(test: &str, place: &str, mode: &str, die_at: usize) -> bool {
     let mut child = Command::new(env::current_exe().unwrap());
-    child.args(["--exact", CHILD]).env(PLACE, place).env(MODE, mode).env(DIE_AT, die_at.to_string());
+    child.args(["--exact", test]).env(PLACE, place).env(MODE, mode).env(DIE_AT, die_at.to_string());
     child.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
 }
 
@@ -91,7 +91,7 @@ fn r_c2_c4_a_receiver_killed_between_any_two_statements_does_the_effect_once() {
             for die_at in 0..STEPS {
                 support::prepare(&mut *database.session(), database.dialect());
                 let context = format!("{}, {mode}, killed at {die_at}", database.name());
-                assert!(!run(place, mode, die_at), "{context}: it lived");
+                assert!(!run(CHILD, place, mode, die_at), "{context}: it lived");
                 let mut ledger = statements.on(database);
                 assert_eq!(ledger.effects("k"), i64::from(die_at == 5), "{context}");
                 if mode == "two_tx" && (1..5).contains(&die_at) {
@@ -105,7 +105,7 @@ fn r_c2_c4_a_receiver_killed_between_any_two_statements_does_the_effect_once() {
                     assert_eq!(answer.as_deref(), Some(BYTES), "{context}");
                 }
                 assert_eq!(ledger.effects("k"), 1, "{context}");
-                assert!(run(place, mode, STEPS), "{context}: another process is answered the same");
+                assert!(run(CHILD, place, mode, STEPS), "{context}: another process is answered the same");
                 assert_eq!(ledger.effects("k"), 1, "{context}");
             }
         }

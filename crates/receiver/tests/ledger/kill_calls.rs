@@ -5,23 +5,19 @@
 //! PostgreSQL it talks through a relay of its own, and dies before its n-th message is passed on, or when the whole answer to
 //! it came and before it is heard.
 
-use std::{
-    env,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{env, time::Duration};
 
 use posthaste_receiver::ledger::{Answer, Claim, Completion, Granted, Ran, rusqlite as sqlite_ledger};
 
-use crate::support::{self, Database, Sqlite, Statements};
+use crate::{
+    kill::{DIE_AT, MODE, PLACE, die, run},
+    support::{self, Database, Sqlite, Statements},
+};
 
 const LEASE: Duration = Duration::from_mins(10);
 const BYTES: &[u8] = b"\x00answer\xff";
 const EFFECT: &str = "INSERT INTO effects VALUES ('k', 0)";
 
-const PLACE: &str = "LEDGER_TEST_PLACE";
-const CALL: &str = "LEDGER_TEST_CALL";
-const DIE_AT: &str = "LEDGER_TEST_DIE_AT";
 const CHILD: &str = "kill_calls::a_call_works_on_one_delivery";
 
 /// SQLite's steps between two points at which a process is killed: a statement has some tens.
@@ -38,18 +34,11 @@ fn completion() -> Completion {
     Completion::committed(Answer::new(201, "image/png", BYTES))
 }
 
-/// As `kill -9` ends it: nothing is flushed, closed or rolled back by this process.
-fn die() -> ! {
-    let own = std::process::id().to_string();
-    let sent = Command::new("kill").args(["-9", &own]).status();
-    unreachable!("outlived kill -9: {sent:?}")
-}
-
 /// Alone it is a delivery like any other; with its environment set, the one that is killed.
 #[test]
 fn a_call_works_on_one_delivery() {
     let die_at: usize = env::var(DIE_AT).map_or(usize::MAX, |text| text.parse().unwrap());
-    let call = env::var(CALL).unwrap_or_else(|_| "sqlite two_tx".to_owned());
+    let call = env::var(MODE).unwrap_or_else(|_| "sqlite two_tx".to_owned());
     let own = Sqlite::new();
     support::prepare(&mut *own.session(), own.dialect());
     let place = env::var(PLACE).unwrap_or_else(|_| own.place());
@@ -83,13 +72,6 @@ fn sqlite_call(place: &str, mode: &str, die_at: usize) -> Ran {
     .unwrap()
 }
 
-/// Makes the call in a process of its own that dies at that point. Whether it lived.
-fn run(place: &str, call: &str, die_at: usize) -> bool {
-    let mut child = Command::new(env::current_exe().unwrap());
-    child.args(["--exact", CHILD]).env(PLACE, place).env(CALL, call).env(DIE_AT, die_at.to_string());
-    child.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
-}
-
 /// Kills the call at each point until it lives. How often it was killed, and how often after its effect was durable.
 fn killed_everywhere(database: &dyn Database, place: &str, call: &str, stride: usize) -> (usize, usize) {
     let statements = Statements::ours(database.dialect());
@@ -97,14 +79,14 @@ fn killed_everywhere(database: &dyn Database, place: &str, call: &str, stride: u
     for die_at in (0..POINTS_MAX).step_by(stride) {
         support::prepare(&mut *database.session(), database.dialect());
         let context = format!("{}, {call}, killed at {die_at}", database.name());
-        let lived = run(place, call, die_at);
+        let lived = run(CHILD, place, call, die_at);
         let mut ledger = statements.on(database);
         let effects = ledger.effects("k");
         assert!(effects <= 1, "{context}: {effects} effects");
         // Whatever it had been granted is over.
         ledger.pass(2 * i64::try_from(LEASE.as_millis()).unwrap());
         for _ in 0..2 {
-            assert!(run(place, call, usize::MAX), "{context}: the redelivery");
+            assert!(run(CHILD, place, call, usize::MAX), "{context}: the redelivery");
             assert_eq!(ledger.effects("k"), 1, "{context}");
         }
         if lived && lived_before {
@@ -166,8 +148,8 @@ mod postgres {
     };
     use tokio_postgres::{NoTls, Transaction};
 
-    use super::{EFFECT, claim, completion, die};
-    use crate::support::RUNTIME;
+    use super::{EFFECT, claim, completion};
+    use crate::{kill::die, support::RUNTIME};
 
     /// What passed since the relay began to count.
     #[derive(Default)]
