@@ -87,6 +87,7 @@ pub struct Engine {
     /// Set once retention is on.
     pub(crate) keeper: OnceLock<crate::retain::Keeper>,
     pub(crate) dispatcher: Dispatcher,
+    pub(crate) scheduling: crate::schedules::Scheduling,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -112,6 +113,7 @@ impl Engine {
             secrets: parts.secrets,
             url_judge: parts.url_judge,
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
+            scheduling: crate::schedules::Scheduling::default(),
             settings: parts.settings,
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),

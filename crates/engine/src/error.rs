@@ -84,6 +84,14 @@ pub enum EngineError {
         /// By what.
         by: DestinationKind,
     },
+    /// The name is taken.
+    #[error("there is a {what} {id:?} already")]
+    Exists {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its name.
+        id: String,
+    },
     /// A file defines it.
     #[error("{id:?} is managed by the configuration file; change it there")]
     ManagedByFile {
@@ -127,7 +135,7 @@ impl EngineError {
             Self::NotAvailable { .. } => "not_available",
             Self::Refused(refusal) => refusal.code(),
             Self::Config(_) => "invalid_configuration",
-            Self::Taken { .. } => "already_exists",
+            Self::Taken { .. } | Self::Exists { .. } => "already_exists",
             Self::ManagedByFile { .. } => "managed_by_file",
             Self::Secret(_) => "secret_unavailable",
         }

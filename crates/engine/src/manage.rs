@@ -400,7 +400,7 @@ struct NewFields {
     must_be_new: bool,
 }
 
-fn serialised(spec: &impl serde::Serialize) -> Result<Box<str>, EngineError> {
+pub(crate) fn serialised(spec: &impl serde::Serialize) -> Result<Box<str>, EngineError> {
     serde_json::to_string(spec)
         .map(Into::into)
         .map_err(|error| EngineError::invalid("configuration", error.to_string()))

@@ -7,7 +7,9 @@ use posthaste_store::{Configure, Configured, DestinationKind, DestinationRow, Ma
 
 use crate::{
     Directory, Engine, EngineError,
-    config::{EndpointSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source},
+    config::{
+        EndpointSpec, QueueSpec, ScheduleSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
+    },
     directory::{Destination, Entry},
     manage::parsed,
 };
@@ -26,13 +28,15 @@ pub struct FileDestinations {
     pub queues: Vec<QueueSpec>,
     /// Its sources.
     pub sources: Vec<SourceSpec>,
+    /// Its schedules.
+    pub schedules: Vec<ScheduleSpec>,
 }
 
 impl Engine {
     /// Brings the store in line with a configuration file: makes and changes what it defines, disables what it
     /// defined once and no longer does.
     pub async fn sync_file_destinations(&self, files: Vec<FileDestinations>) -> Result<(), EngineError> {
-        let mut defined = Vec::new();
+        let (mut defined, mut schedules) = (Vec::new(), Vec::new());
         for file in files {
             let tenant = self.ensure_tenant(&file.tenant).await?;
             for spec in file.queues {
@@ -44,6 +48,7 @@ impl Engine {
             for spec in file.sources {
                 defined.push(self.new_source(tenant, spec, ManagedBy::File, false)?);
             }
+            schedules.extend(file.schedules.into_iter().map(|spec| (tenant, spec)));
         }
         let still: HashSet<(TenantId, DestinationId)> =
             defined.iter().map(|new| (new.tenant, new.id.clone())).collect();
@@ -66,7 +71,8 @@ impl Engine {
                 }
             }
         }
-        self.reload_directory().await
+        self.reload_directory().await?;
+        self.sync_file_schedules(schedules).await
     }
 
     /// Reads the directory anew from the store. What has not changed is not understood again.

@@ -107,6 +107,7 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
     })
     .await?;
     engine.sync_file_destinations(by_tenant(&config.declared)).await?;
+    engine.start_schedules();
     start_retention(&engine, config, &sender).await?;
     let admin_key = first_key(&engine, config).await?;
     let mut running = Running {
@@ -296,6 +297,7 @@ fn by_tenant(declared: &[Declared]) -> Vec<FileDestinations> {
             Spec::Source(source) => of.sources.push(source.clone()),
             Spec::Endpoint(endpoint) => of.endpoints.push(endpoint.clone()),
             Spec::Queue(queue) => of.queues.push(queue.clone()),
+            Spec::Schedule(schedule) => of.schedules.push(schedule.as_ref().clone()),
         }
     }
     let named = |(tenant, of): (&str, FileDestinations)| FileDestinations { tenant: tenant.to_owned(), ..of };

@@ -114,8 +114,6 @@ on_unknown = "retry"
 [[queue]]
 name = "carts.2"
 on_unknown = "reconcile"
-[[schedule]]
-cron = "0 * * * *"
 "#,
         expect![[r#"
             fault: posthaste.toml:1:1: store: PostgreSQL is not in this build; use store = "sqlite:posthaste.db"
@@ -127,12 +125,54 @@ cron = "0 * * * *"
             fault: posthaste.toml:12:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
               12 | on_unknown = "reconcile"
                  | ^^^^^^^^^^
-            fault: posthaste.toml:13:3: schedule: schedules are not available yet; leave it out
-              13 | [[schedule]]
-                 |   ^^^^^^^^
-            posthaste.toml: 4 faults
+            posthaste.toml: 3 faults
         "#]],
     );
+}
+
+#[test]
+fn r_b14_every_mistake_of_a_schedule_is_found() {
+    refused(
+        r#"
+[[queue]]
+name = "carts"
+
+[[schedule]]
+name = "carts"
+cron = "0 25 * * *"
+timezone = "Berlin"
+to = { queue = "carts" }
+catch_up = "some"
+
+[[schedule]]
+name = "never"
+cron = "0 0 30 2 *"
+to = { queue = "carts" }
+
+[[schedule]]
+name = "often"
+cron = "@every 5s"
+type = "tick"
+
+[[schedule]]
+name = "often"
+cron = "@daily"
+
+[[schedule]]
+name = "lost"
+type = "tick"
+"#,
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn r_b14_a_schedule_to_what_is_not_there_is_warned_about() {
+    let toml = "[[schedule]]\nname = \"a\"\ncron = \"@daily\"\nto = { queue = \"gone\" }\n";
+    let ended = checked(toml, |_| {});
+    assert_eq!(Some(0), ended.code, "{}{}", ended.out, ended.err);
+    let text = format!("{}{}", ended.out, ended.err);
+    assert!(text.contains("schedule[a].to: \"gone\" is not in this configuration"), "{text}");
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub enum Point {
     ArchiveWritten,
     /// Some of a file's records have left, and more may be to come.
     MidRetire,
+    /// A schedule's firing is published, and the schedule has not moved on.
+    MidFiring,
 }
 
 /// A value of `PRAGMA synchronous` that is too weak.
@@ -135,6 +137,7 @@ fn kill(word: &str) -> Option<Kill> {
         "mid_fan_out" => Point::MidFanOut,
         "archive_written" => Point::ArchiveWritten,
         "mid_retire" => Point::MidRetire,
+        "mid_firing" => Point::MidFiring,
         _ => return None,
     };
     let at = at.parse().ok().filter(|at| *at > 0)?;
@@ -144,7 +147,7 @@ fn kill(word: &str) -> Option<Kill> {
 fn unknown(word: &str) -> String {
     format!(
         "{VARIABLE}: {word:?} is unknown; known are kill:POINT:N (POINT: before_commit, after_commit, after_send, \
-         mid_fan_out, archive_written, mid_retire; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
+         mid_fan_out, archive_written, mid_retire, mid_firing; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
     )
 }
 

@@ -15,6 +15,7 @@ mod ledger_steps;
 pub mod memory;
 mod message;
 mod retention;
+mod schedules;
 mod seam;
 pub mod sqlite;
 mod step;
@@ -38,5 +39,8 @@ pub use message::{
 pub use retention::{
     ArchiveFile, ArchivedMessage, EntryRecord, Expiry, ExpiryCursor, ExpiryRequest, Indexed, MessageRecord,
     Place, Retain, Retention, Retire, Retired,
+};
+pub use schedules::{
+    NewSchedule, NextFire, ScheduleChange, ScheduleChanged, SchedulePause, ScheduleRow, Schedules,
 };
 pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};

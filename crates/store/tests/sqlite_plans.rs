@@ -12,6 +12,7 @@ const WHOLE_TABLES: &[&str] = &[
     "destinations_list",
     "api_keys_list",
     "counts_list",
+    "schedules_list",
     "ledger_any",
     "ledger_first_fence",
     "ledger_fences_raise",
@@ -39,6 +40,7 @@ fn schema() -> Connection {
         include_str!("../migrations/sqlite/V1__schema.sql"),
         include_str!("../migrations/sqlite/V2__ledger.sql"),
         include_str!("../migrations/sqlite/V3__retention.sql"),
+        include_str!("../migrations/sqlite/V7__schedules.sql"),
     ] {
         conn.execute_batch(migration).unwrap();
     }

@@ -324,7 +324,7 @@ fn on_unknown(spec: Option<OnUnknownSpec>) -> Result<OnUnknown, ConfigError> {
     }
 }
 
-fn to(spec: Option<&ToSpec>) -> Result<To, ConfigError> {
+pub(super) fn to(spec: Option<&ToSpec>) -> Result<To, ConfigError> {
     match spec.map(|spec| (&spec.queue, &spec.endpoints)) {
         None | Some((None, None)) => Ok(To::Subscribers),
         Some((Some(queue), None)) => name("to.queue", queue).map(To::Queue),
@@ -397,12 +397,12 @@ fn check_type_pattern(path: &str, pattern: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn name(path: &str, text: &str) -> Result<DestinationId, ConfigError> {
+pub(super) fn name(path: &str, text: &str) -> Result<DestinationId, ConfigError> {
     DestinationId::new(text)
         .map_err(|error| ConfigError::new(path, error.to_string(), "use for example \"fan_17\""))
 }
 
-fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError> {
+pub(super) fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError> {
     match text {
         Some(text) if text.is_empty() || text.len() > 128 || text.chars().any(char::is_control) => {
             Err(ConfigError::new(
@@ -422,7 +422,7 @@ fn from_one(path: &str, value: u32) -> Result<u32, ConfigError> {
     Ok(value)
 }
 
-fn bounded(path: &str, value: DurationMs, min: DurationMs, max: DurationMs) -> Result<(), ConfigError> {
+pub(super) fn bounded(path: &str, value: DurationMs, min: DurationMs, max: DurationMs) -> Result<(), ConfigError> {
     if value < min || value > max {
         let problem = format!("{} is out of range", format_duration(value));
         let remedy = format!("give {} to {}", format_duration(min), format_duration(max));

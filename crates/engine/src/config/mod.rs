@@ -4,6 +4,7 @@ mod compile;
 mod compiled;
 mod error;
 mod rules;
+mod schedule;
 mod spec;
 mod text;
 
@@ -12,6 +13,7 @@ pub use compiled::{AnswerStyle, Endpoint, Queue, Source, To, WebhookId};
 pub use error::ConfigError;
 pub(crate) use rules::{Derivation, namespaced};
 pub use rules::{KeyRule, TypeRule};
+pub use schedule::{CatchUpSpec, Schedule, ScheduleSpec, compile_schedule};
 pub use spec::{
     AnswerSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
     SourceSpec, ToSpec, WebhookIdSpec,

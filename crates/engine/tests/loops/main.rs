@@ -4,4 +4,5 @@
 mod delivery;
 mod pull;
 mod retention;
+mod schedules;
 mod support;

@@ -15,6 +15,7 @@ mod operate;
 mod output;
 mod publish;
 mod reference;
+mod schedules;
 mod serve;
 mod timeline;
 mod times;
@@ -65,6 +66,9 @@ enum Command {
     /// Named intakes for signed requests
     #[command(subcommand)]
     Sources(destinations::DestinationsCommand),
+    /// What is enqueued when
+    #[command(subcommand)]
+    Schedules(schedules::SchedulesCommand),
     /// API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -154,6 +158,7 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::Endpoints(command) => destinations::run(DestinationKind::Endpoint, command).await,
         Command::Queues(command) => destinations::run(DestinationKind::Queue, command).await,
         Command::Sources(command) => destinations::run(DestinationKind::Source, command).await,
+        Command::Schedules(command) => schedules::run(command).await,
         Command::Keys(command) => keys::run(command).await,
         Command::Ledger(command) => ledger::run(command).await,
         Command::Archive(command) => archive::run(command).await,

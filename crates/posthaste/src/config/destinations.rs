@@ -1,11 +1,11 @@
-//! `[[source]]`, `[[endpoint]]` and `[[queue]]`: read strictly, understood as the engine will, every mistake of each.
+//! `[[source]]`, `[[endpoint]]`, `[[queue]]` and `[[schedule]]`: read strictly, understood as the engine will, every mistake of each.
 
 use std::collections::{BTreeSet, HashMap};
 
 use posthaste_core::{Backoff, DestinationId, DurationMs, LaneId, TenantId};
 use posthaste_engine::config::{
-    ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue,
-    compile_source, format_duration,
+    ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, ScheduleSpec, SourceSpec, compile_endpoint,
+    compile_queue, compile_schedule, compile_source, format_duration,
 };
 use serde::de::DeserializeOwned;
 use toml::{
@@ -43,6 +43,8 @@ pub enum Spec {
     Endpoint(EndpointSpec),
     /// A queue.
     Queue(QueueSpec),
+    /// A schedule.
+    Schedule(Box<ScheduleSpec>),
 }
 
 impl Spec {
@@ -52,6 +54,7 @@ impl Spec {
             Self::Source(source) => &source.name,
             Self::Endpoint(endpoint) => &endpoint.id,
             Self::Queue(queue) => &queue.name,
+            Self::Schedule(schedule) => &schedule.name,
         }
     }
 
@@ -60,6 +63,25 @@ impl Spec {
             Self::Source(_) => "source",
             Self::Endpoint(_) => "endpoint",
             Self::Queue(_) => "queue",
+            Self::Schedule(_) => "schedule",
+        }
+    }
+
+    /// The destinations that it names.
+    fn to(&self) -> impl Iterator<Item = &String> {
+        let to = match self {
+            Self::Source(source) => source.to.as_ref(),
+            Self::Schedule(schedule) => schedule.to.as_ref(),
+            Self::Endpoint(_) | Self::Queue(_) => None,
+        };
+        to.into_iter().flat_map(|to| to.queue.iter().chain(to.endpoints.iter().flatten()))
+    }
+
+    /// Whose names it shares: schedules have names of their own.
+    fn namespace(&self) -> &'static str {
+        match self {
+            Self::Source(_) | Self::Endpoint(_) | Self::Queue(_) => "destination",
+            Self::Schedule(_) => "schedule",
         }
     }
 }
@@ -70,7 +92,7 @@ pub(super) type JudgeUrl<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 /// Reads all that `layers` declare. What is wrong is noted there.
 pub(super) fn read(layers: &mut Layers<'_>, judge_url: JudgeUrl<'_>) -> Vec<Declared> {
     let mut declared = Vec::new();
-    for kind in ["source", "endpoint", "queue"] {
+    for kind in ["source", "endpoint", "queue", "schedule"] {
         let Some(found) = layers.take(kind) else { continue };
         let mut faults = Vec::new();
         let elements = elements(kind, &found, &mut faults);
@@ -80,7 +102,8 @@ pub(super) fn read(layers: &mut Layers<'_>, judge_url: JudgeUrl<'_>) -> Vec<Decl
                 "endpoint" => {
                     element.read(&mut faults, |spec| check_endpoint(spec, judge_url)).map(Spec::Endpoint)
                 }
-                _ => element.read(&mut faults, check_queue).map(Spec::Queue),
+                "queue" => element.read(&mut faults, check_queue).map(Spec::Queue),
+                _ => element.read(&mut faults, check_schedule).map(|spec| Spec::Schedule(Box::new(spec))),
             };
             let place = element.document.place(&element.table.span());
             declared.extend(one.map(|spec| Declared { tenant: element.tenant, spec, place }));
@@ -236,6 +259,7 @@ fn example(field: &str) -> &'static str {
     match field {
         "id" => "add for example id = \"fan_17\"",
         "name" => "add for example name = \"carts\"",
+        "cron" => "add for example cron = \"30 2 * * *\"",
         "url" => "add for example url = \"https://example.com/hooks\"",
         "scheme" => "add for example scheme = \"github\"",
         _ => "add it",
@@ -294,14 +318,18 @@ fn check_queue(spec: &QueueSpec) -> Result<(), ConfigError> {
     compile_queue(TENANT, LANE, spec).map(drop)
 }
 
+fn check_schedule(spec: &ScheduleSpec) -> Result<(), ConfigError> {
+    compile_schedule(TENANT, spec).map(drop)
+}
+
 /// Ids that two of a tenant's destinations and sources have.
 fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
-    let mut seen: HashMap<(&str, &str), &Declared> = HashMap::new();
+    let mut seen: HashMap<(&str, &str, &str), &Declared> = HashMap::new();
     let mut faults = Vec::new();
     let mut in_order: Vec<&Declared> = declared.iter().collect();
     in_order.sort_by(|one, two| one.place.cmp(&two.place));
     for one in in_order {
-        match seen.entry((&one.tenant, one.spec.id())) {
+        match seen.entry((&one.tenant, one.spec.namespace(), one.spec.id())) {
             std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(one)),
             std::collections::hash_map::Entry::Occupied(entry) => {
                 let first = entry.get();
@@ -309,9 +337,11 @@ fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
                     place: one.place.clone(),
                     path: format!("{}[{}]", one.spec.kind(), one.spec.id()),
                     problem: format!("the id is taken by the {} at {}", first.spec.kind(), first.place),
-                    remedy:
-                        "sources, endpoints and queues of a tenant share one namespace: choose another id"
-                            .to_owned(),
+                    remedy: match one.spec.namespace() {
+                        "schedule" => "choose another name",
+                        _ => "sources, endpoints and queues of a tenant share one namespace: choose another id",
+                    }
+                    .to_owned(),
                     excerpt: None,
                 });
             }
@@ -335,8 +365,9 @@ fn retried_within_lease(spec: &EndpointSpec) -> Option<(DurationMs, DurationMs)>
 
 /// What is allowed and probably not meant. Rows C10, C11.
 pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
+    let destinations = declared.iter().filter(|one| one.spec.namespace() == "destination");
     let ids: BTreeSet<(&str, &str)> =
-        declared.iter().map(|one| (one.tenant.as_str(), one.spec.id())).collect();
+        destinations.map(|one| (one.tenant.as_str(), one.spec.id())).collect();
     let mut warnings = Vec::new();
     for one in declared {
         let mut warn = |setting: &str, problem: String, remedy: &str| {
@@ -363,9 +394,8 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
         let (on_unknown, idempotent) = match &one.spec {
             Spec::Endpoint(endpoint) => (endpoint.on_unknown, endpoint.idempotent),
             Spec::Queue(queue) => (queue.on_unknown, queue.idempotent),
-            Spec::Source(source) => {
-                let to = source.to.iter().flat_map(|to| to.queue.iter().chain(to.endpoints.iter().flatten()));
-                for id in to.filter(|id| !ids.contains(&(one.tenant.as_str(), id.as_str()))) {
+            Spec::Source(_) | Spec::Schedule(_) => {
+                for id in one.spec.to().filter(|id| !ids.contains(&(one.tenant.as_str(), id.as_str()))) {
                     let problem = format!("{id:?} is not in this configuration");
                     warn("to", problem, "make it over the API before messages arrive, or add it here");
                 }

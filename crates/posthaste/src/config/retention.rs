@@ -129,7 +129,7 @@ fn longest(declared: &[Declared]) -> Option<(&Declared, RetrySpan)> {
             Some(RetrySpan::of(&endpoint.policy))
         }
         Spec::Queue(spec) => Some(RetrySpan::of(&compile_queue(TenantId(1), LaneId(1), spec).ok()?.policy)),
-        Spec::Source(_) => None,
+        Spec::Source(_) | Spec::Schedule(_) => None,
     };
     declared.iter().filter_map(|one| Some((one, span(one)?))).max_by_key(|(_, span)| span.total)
 }

@@ -60,7 +60,6 @@ const SECTIONS: &[&str] = &["outbound", "limits", "retention", "log"];
 
 /// Settings of the contract that do nothing yet. Taking them in silence would be a lie.
 pub(super) const NOT_YET: &[(&str, &str)] = &[
-    ("schedule", "schedules are not available yet"),
     ("tls", "TLS on the listener is not available yet: put a TLS proxy in front"),
     ("rate", "rates are not available yet: `concurrency` bounds an endpoint"),
 ];

@@ -32,6 +32,7 @@ mod queue;
 mod refusal;
 mod reports;
 mod routes;
+mod schedules;
 mod schemas;
 mod segments;
 mod state;

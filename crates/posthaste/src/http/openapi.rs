@@ -15,7 +15,7 @@ use utoipa::{
 use super::{
     archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, timeline,
+    health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, schedules, timeline,
 };
 
 #[derive(OpenApi)]
@@ -66,6 +66,15 @@ use super::{
         sources::get,
         sources::put,
         sources::delete,
+        schedules::list,
+        schedules::create,
+        schedules::get,
+        schedules::put,
+        schedules::delete,
+        schedules::pause,
+        schedules::resume,
+        schedules::run,
+        schedules::next,
         keys::create,
         keys::list,
         keys::revoke,
@@ -123,7 +132,7 @@ pub(super) async fn get() -> Response {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_engine::config::{EndpointSpec, QueueSpec, SourceSpec};
+    use posthaste_engine::config::{EndpointSpec, QueueSpec, ScheduleSpec, SourceSpec};
     use serde_json::{Value, json};
 
     use super::*;
@@ -167,6 +176,11 @@ mod tests {
         assert_eq!(fields_of("Endpoint"), read_by_the_engine::<EndpointSpec>(&endpoint));
         assert_eq!(fields_of("Queue"), read_by_the_engine::<QueueSpec>(&queue));
         assert_eq!(fields_of("Source"), read_by_the_engine::<SourceSpec>(&source));
+        let schedule = json!({
+            "name": "a", "cron": "@daily", "timezone": "UTC", "to": {"queue": "q"}, "type": "t", "payload": {}, "metadata": {"a": 1},
+            "catch_up": "skip", "jitter": "1s", "owner": "o", "enabled": true,
+        });
+        assert_eq!(fields_of("Schedule"), read_by_the_engine::<ScheduleSpec>(&schedule));
         let retry_fields = read_by_the_engine::<posthaste_engine::config::RetrySpec>(&retry);
         assert_eq!(fields_of("Retry"), retry_fields);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use posthaste_core::{LaneId, StateName, TenantId, Timestamp};
-use posthaste_engine::{Destination, Directory, Entry};
+use posthaste_engine::{Destination, Directory, Entry, ScheduleView};
 use posthaste_store::DestinationKind;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -27,6 +27,8 @@ pub(crate) struct Overview {
     pub(crate) oldest_due_at: Option<Time>,
     /// Endpoints, queues and sources.
     pub(crate) destinations: Vec<DestinationLine>,
+    /// Schedules.
+    pub(crate) schedules: Vec<ScheduleLine>,
 }
 
 /// A destination or source in one line.
@@ -46,6 +48,22 @@ pub(crate) struct DestinationLine {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) next_due_at: Option<Time>,
     /// What is wrong with its configuration.
+    pub(crate) problem: Option<String>,
+}
+
+/// A schedule in one line.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleLine {
+    /// Its name.
+    pub(crate) id: String,
+    /// `active`, `paused`, `disabled` or `broken`.
+    pub(crate) state: &'static str,
+    /// Who answers for it.
+    pub(crate) owner: Option<Box<str>>,
+    /// When it fires next, unless it is paused, disabled or broken till then.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) next_fire_at: Option<Time>,
+    /// Why it can't fire.
     pub(crate) problem: Option<String>,
 }
 
@@ -82,7 +100,18 @@ impl Overview {
             jobs,
             oldest_due_at: due.values().copied().min().filter(|due_at| *due_at <= now).map(Time),
             destinations: lines(&directory, tenant, &due),
+            schedules: engine.schedules(tenant).await?.into_iter().map(schedule_line).collect(),
         })
+    }
+}
+
+fn schedule_line(view: ScheduleView) -> ScheduleLine {
+    ScheduleLine {
+        id: view.row.id.to_string(),
+        state: view.state(),
+        owner: view.row.owner,
+        next_fire_at: view.row.next_fire_at.map(Time),
+        problem: view.problem,
     }
 }
 

@@ -28,7 +28,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The header that may hold the key.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// A message to publish.
 #[derive(Debug, Deserialize, ToSchema)]

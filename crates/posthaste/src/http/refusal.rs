@@ -30,6 +30,7 @@ impl From<EngineError> for Problem {
             | EngineError::NotFound { .. }
             | EngineError::NotAvailable { .. }
             | EngineError::Taken { .. }
+            | EngineError::Exists { .. }
             | EngineError::ManagedByFile { .. }
             | EngineError::Secret(_) => problem,
         }

@@ -11,7 +11,7 @@ use super::{
     AppState, Code, Problem, archive,
     destinations::{endpoints, queues, sources},
     health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue, reports,
-    timeline, ui,
+    schedules, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.
@@ -91,6 +91,12 @@ fn configuration() -> Router<AppState> {
         .route("/v1/queues/{id}", get(queues::get).put(queues::put).delete(queues::delete))
         .route("/v1/sources", post(sources::create).get(sources::list))
         .route("/v1/sources/{id}", get(sources::get).put(sources::put).delete(sources::delete))
+        .route("/v1/schedules", post(schedules::create).get(schedules::list))
+        .route("/v1/schedules/{id}", get(schedules::get).put(schedules::put).delete(schedules::delete))
+        .route("/v1/schedules/{id}/pause", post(schedules::pause))
+        .route("/v1/schedules/{id}/resume", post(schedules::resume))
+        .route("/v1/schedules/{id}/run", post(schedules::run))
+        .route("/v1/schedules/{id}/next", get(schedules::next))
 }
 
 async fn nothing_here(uri: Uri) -> Response {

@@ -89,6 +89,7 @@ impl Server {
         })
         .await
         .unwrap();
+        engine.start_schedules();
         let tenant = engine.ensure_tenant("default").await.unwrap();
         let (_, admin) = engine.create_api_key(tenant, "tester", "admin").await.unwrap();
         let options = AppOptions { limits: limits.clone(), ..AppOptions::standard() };

@@ -15,6 +15,7 @@ mod operate;
 mod pages;
 mod payload;
 mod publish;
+mod schedules;
 #[path = "../server/mod.rs"]
 mod server;
 mod workers;

@@ -10,6 +10,7 @@ mod lease;
 mod ledger;
 mod read;
 mod retention;
+mod schedules;
 mod tables;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use posthaste_core::{
 use super::retention::{Archived, ArchivedEntry};
 use crate::{
     ApiKeyRow, ArchiveFile, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, LedgerEntry,
-    NewMessage, Stage, Target, step,
+    NewMessage, ScheduleRow, Stage, Target, step,
 };
 
 /// The epoch of every store in memory: it can't go back in time.
@@ -42,6 +42,7 @@ pub(super) struct Tables {
     pub(super) archived: BTreeMap<(TenantId, MessageId), Archived>,
     pub(super) archived_entries: BTreeMap<(TenantId, EventId), ArchivedEntry>,
     pub(super) archive_files: BTreeMap<Box<str>, ArchiveFile>,
+    pub(super) schedules: BTreeMap<(TenantId, DestinationId), ScheduleRow>,
     /// The fence of a key without a row, if it is above 1.
     pub(super) first_fence: u64,
 }

@@ -146,7 +146,7 @@ pub(super) fn destination_row(row: &Row<'_>) -> Result<DestinationRow, CorruptRo
     })
 }
 
-fn managed_by(word: &str) -> Option<ManagedBy> {
+pub(super) fn managed_by(word: &str) -> Option<ManagedBy> {
     [ManagedBy::File, ManagedBy::Api].into_iter().find(|known| known.as_str() == word)
 }
 

@@ -29,6 +29,7 @@ mod readers;
 mod recent_names;
 mod record_rows;
 mod retention;
+mod schedules;
 mod seam;
 mod session;
 #[doc(hidden)]

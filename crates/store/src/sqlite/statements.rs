@@ -39,6 +39,7 @@ statements! {
         tenants_find tenants_insert
         destinations_find destinations_put destinations_delete
         api_keys_find api_keys_of_hash api_keys_insert api_keys_revoke
+        schedules_find schedules_put schedules_delete
         counts_add
         ledger_find ledger_put ledger_any ledger_first_fence ledger_delete ledger_fences_raise
         messages_delete jobs_done_delete_all attempts_delete_all custody_delete
@@ -57,7 +58,7 @@ statements! {
         jobs_list_live_oldest jobs_list_live_newest jobs_list_done_oldest jobs_list_done_newest
         jobs_list_dead_oldest jobs_list_dead_newest
         lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message
-        tenants_list destinations_list api_keys_list counts_list
+        tenants_list destinations_list api_keys_list counts_list schedules_find schedules_list
         ledger_find
         archived_in archived_entries_in archived_entries_find archive_files_list
     }

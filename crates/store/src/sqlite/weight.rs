@@ -2,6 +2,7 @@
 
 use crate::{
     Configure, CustodyEntry, JobCommand, LeaseRequest, LedgerAction, LedgerCommand, NewMessage, Retire,
+    ScheduleChange,
 };
 use posthaste_core::{Command, Details};
 
@@ -72,6 +73,17 @@ pub(super) fn of_ledger(commands: &[LedgerCommand]) -> usize {
         | LedgerAction::Reset { .. } => 0,
     };
     commands.iter().map(|command| 2 * ROW + size(command)).sum()
+}
+
+pub(super) fn of_schedules(changes: &[ScheduleChange]) -> usize {
+    let size = |change: &ScheduleChange| match change {
+        ScheduleChange::Put(new) => new.config.len(),
+        ScheduleChange::Delete { .. }
+        | ScheduleChange::Pause { .. }
+        | ScheduleChange::Resume { .. }
+        | ScheduleChange::Advance { .. } => 0,
+    };
+    changes.iter().map(|change| ROW + size(change)).sum()
 }
 
 pub(super) fn of_entries(entries: &[CustodyEntry]) -> usize {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::{Command, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
+use posthaste_core::{Command, DestinationId, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
 use posthaste_store::{
     Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
-    LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
-    Store, StoreError, StoreStatus,
+    LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired,
+    ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StateCount, Store, StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -319,5 +319,26 @@ impl Retain for Faulty {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
         self.inner.archived_in(file, after, limit)
+    }
+}
+
+impl Schedules for Faulty {
+    fn change_schedules(
+        &self,
+        changes: Vec<ScheduleChange>,
+    ) -> BoxFuture<'_, Result<Vec<ScheduleChanged>, StoreError>> {
+        self.inner.change_schedules(changes)
+    }
+
+    fn schedule(
+        &self,
+        tenant: TenantId,
+        id: DestinationId,
+    ) -> BoxFuture<'_, Result<Option<ScheduleRow>, StoreError>> {
+        self.inner.schedule(tenant, id)
+    }
+
+    fn schedules(&self) -> BoxFuture<'_, Result<Vec<ScheduleRow>, StoreError>> {
+        self.inner.schedules()
     }
 }

@@ -10,6 +10,7 @@ mod lists;
 mod operator;
 mod reports;
 mod retention;
+mod schedules;
 mod tenants;
 
 use super::Case;
@@ -27,6 +28,7 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("operator", operator::CASES),
         ("reports", reports::CASES),
         ("retention", retention::CASES),
+        ("schedules", schedules::CASES),
         ("tenants", tenants::CASES),
     ]
 }

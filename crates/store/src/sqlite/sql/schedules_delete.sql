@@ -1,0 +1,2 @@
+DELETE FROM schedules
+WHERE tenant = ?1 AND id = ?2
