@@ -2,6 +2,7 @@
 
 pub(crate) mod clients;
 pub(crate) mod clock;
+pub(crate) mod field_cases;
 pub(crate) mod floors;
 pub(crate) mod lengths;
 pub(crate) mod links;

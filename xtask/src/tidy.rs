@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::{
-    checks::{clients, clock, floors, lengths, links, module_docs, rows, skips, sql, words},
+    checks::{clients, clock, field_cases, floors, lengths, links, module_docs, rows, skips, sql, words},
     finding::Finding,
     metadata::{self, Metadata, Shipped},
     rust_file::RustFile,
@@ -55,7 +55,9 @@ fn check_files(files: &[File]) -> Vec<Finding> {
     for file in files.iter().filter(|file| file.has_extension("sql")) {
         findings.extend(sql::check_file(file));
     }
-    for file in &rust_files(files) {
+    let rust = rust_files(files);
+    findings.extend(field_cases::check(files, &rust));
+    for file in &rust {
         findings.extend(module_docs::check(file));
         findings.extend(lengths::check(file));
         findings.extend(clients::check_file(file));

@@ -298,7 +298,12 @@ impl Engine {
         if spec.headers.values().all(|value| value != HIDDEN) {
             return Ok(());
         }
-        let kept = self.kept(tenant, &spec.id, DestinationKind::Endpoint).headers;
+        let Kept { headers: kept, url, .. } = self.kept(tenant, &spec.id, DestinationKind::Endpoint);
+        if !kept.is_empty() && origin(&url) != origin(&spec.url) {
+            // Else whoever may change the URL could have what is hidden sent to a server of their own.
+            let problem = format!("the URL leads elsewhere than before: what is {HIDDEN} stays with the old one");
+            return Err(ConfigError::new("headers", problem, "give the values anew, or leave them out").into());
+        }
         for (name, value) in spec.headers.iter_mut().filter(|(_, value)| *value == HIDDEN) {
             let known = kept.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
             let missing = || {
@@ -354,6 +359,15 @@ struct Kept {
     secrets: Vec<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    #[serde(default)]
+    url: String,
+}
+
+/// Scheme, host and port of a URL, as written but for the case.
+fn origin(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    format!("{scheme}://{authority}").to_ascii_lowercase()
 }
 
 /// A reference names something on the server: only its own configuration may.

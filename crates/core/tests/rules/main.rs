@@ -7,6 +7,7 @@ mod backoff;
 mod budgets;
 mod classification;
 mod common;
+mod field_cases;
 mod ledger;
 mod limits;
 mod operator;

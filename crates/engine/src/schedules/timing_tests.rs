@@ -175,3 +175,22 @@ fn r_b14_an_instant_is_shown_as_the_place_has_it() {
     assert_eq!("2026-03-29T03:00:00+02:00[Europe/Berlin]", timing.local(at));
     assert_eq!("2026-03-29T01:00:00.000Z", rfc3339(at));
 }
+
+#[test]
+fn case_b36_each_local_day_has_one_firing_and_each_quarter_of_an_hour_one() {
+    for (zone, from, until) in [
+        ("Europe/Berlin", "2026-03-27T12:00:00Z", "2026-04-02T12:00:00Z"),
+        ("Europe/Berlin", "2026-10-22T12:00:00Z", "2026-10-28T12:00:00Z"),
+        ("America/New_York", "2026-03-05T12:00:00Z", "2026-03-11T12:00:00Z"),
+        ("America/New_York", "2026-10-29T12:00:00Z", "2026-11-04T12:00:00Z"),
+    ] {
+        for cron in ["0 10 * * *", "30 2 * * *", "30 1 * * *", "0 0 * * *"] {
+            assert_eq!(6, firings(&timing(cron, zone), from, until).len(), "{cron} in {zone}");
+        }
+        assert_eq!(6 * 96, firings(&timing("*/15 * * * *", zone), from, until).len(), "{zone}");
+    }
+    for zone in ["utc+2", "Europe/Berlim", "CEST", "+02:00", "local"] {
+        assert!(Timing::parse("0 10 * * *", Some(zone)).is_err(), "{zone}");
+    }
+    assert!(Timing::parse("0 10 * * *", Some("Europe/Kyiv")).is_ok());
+}

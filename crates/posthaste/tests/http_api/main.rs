@@ -6,6 +6,7 @@
 mod auth;
 mod connections;
 mod document;
+mod field_cases;
 mod harness;
 mod intake;
 mod ledger;
