@@ -301,8 +301,11 @@ impl Engine {
         let Kept { headers: kept, url, .. } = self.kept(tenant, &spec.id, DestinationKind::Endpoint);
         if !kept.is_empty() && origin(&url) != origin(&spec.url) {
             // Else whoever may change the URL could have what is hidden sent to a server of their own.
-            let problem = format!("the URL leads elsewhere than before: what is {HIDDEN} stays with the old one");
-            return Err(ConfigError::new("headers", problem, "give the values anew, or leave them out").into());
+            let problem =
+                format!("the URL leads elsewhere than before: what is {HIDDEN} stays with the old one");
+            return Err(
+                ConfigError::new("headers", problem, "give the values anew, or leave them out").into()
+            );
         }
         for (name, value) in spec.headers.iter_mut().filter(|(_, value)| *value == HIDDEN) {
             let known = kept.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));

@@ -43,10 +43,18 @@ fn r_b14_the_command_line_makes_shows_pauses_runs_and_removes() {
     assert_eq!(Some(1), refused.code);
     assert!(refused.err.contains("managed by the configuration file"), "{}", refused.err);
     let add = ["schedules", "add", "hourly", "--cron", "@hourly", "--queue", "reports", "--catch-up", "once"];
-    let made = server.json(&[&add[..], &["--data", "{\"a\": 1}", "--jitter", "30s", "--owner", "me"]].concat());
+    let made =
+        server.json(&[&add[..], &["--data", "{\"a\": 1}", "--jitter", "30s", "--owner", "me"]].concat());
     assert_eq!(
         json!(["api", {"queue": "reports"}, "once", {"a": 1}, "30s", "me"]),
-        json!([made["managed_by"], made["to"], made["catch_up"], made["payload"], made["jitter"], made["owner"]])
+        json!([
+            made["managed_by"],
+            made["to"],
+            made["catch_up"],
+            made["payload"],
+            made["jitter"],
+            made["owner"]
+        ])
     );
     let listed = server.cli(&["schedules", "list"]);
     for text in ["nightly", "30 2 * * *", "Europe/Berlin", "queue=reports", "hourly", "active"] {

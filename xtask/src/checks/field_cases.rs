@@ -59,7 +59,8 @@ pub(crate) fn check(files: &[File], rust: &[RustFile<'_>]) -> Vec<Finding> {
         if let Some(first) = listed.insert(case.id.clone(), at + 1) {
             say(format!("{} stands at line {first} already", case.id));
         }
-        if case.about.is_empty() || case.what.is_empty() || case.later.as_ref().is_some_and(String::is_empty) {
+        if case.about.is_empty() || case.what.is_empty() || case.later.as_ref().is_some_and(String::is_empty)
+        {
             say(format!("{} says nothing where it should", case.id));
         }
         if case.tests.is_empty() && case.later.is_none() {
@@ -139,7 +140,8 @@ mod tests {
     fn a_whole_map_is_fine() {
         assert_eq!(40, CASES.len());
         assert_eq!(found(|_| {}, ""), Vec::<String>::new());
-        let holds = |lines: &mut Vec<String>| lines[0] = with_tests("B01", "\"case_b01_holds\", \"r_a1_too\"");
+        let holds =
+            |lines: &mut Vec<String>| lines[0] = with_tests("B01", "\"case_b01_holds\", \"r_a1_too\"");
         assert_eq!(found(holds, "#[test] fn case_b01_holds() {} fn r_a1_too() {}"), Vec::<String>::new());
     }
 
@@ -153,7 +155,11 @@ mod tests {
         says(|lines| lines.push(lines[0].clone()), "", "B01 stands at line 1 already");
         says(|lines| lines.push(with_tests("B02", "\"x\"")), "fn x() {}", "B02 is no case");
         says(|lines| lines[0] = with_tests("B01", ""), "", "B01 has neither a test");
-        says(|lines| lines[0] = with_tests("B01", "\"gone\""), "fn here() {}", "names `gone`, which is no test");
+        says(
+            |lines| lines[0] = with_tests("B01", "\"gone\""),
+            "fn here() {}",
+            "names `gone`, which is no test",
+        );
         says(
             |lines| lines[0] = with_tests("B01", "\"case_b03_x\""),
             "fn case_b03_x() {}",

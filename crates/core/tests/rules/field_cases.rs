@@ -2,7 +2,8 @@
 
 use crate::common::{attempt, exact_policy, new_job};
 use posthaste_core::{
-    Backoff, Disposition, DurationMs, Permille, Policy, Reading, Timestamp, limits, parse_retry_after, read_status,
+    Backoff, Disposition, DurationMs, Permille, Policy, Reading, Timestamp, limits, parse_retry_after,
+    read_status,
 };
 
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
@@ -42,10 +43,8 @@ fn case_b17_only_whole_seconds_and_dates_are_numbers_of_retry_after() {
 #[test]
 fn case_b19_the_later_of_backoff_and_retry_after_counts_and_jitter_only_adds() {
     let delays = [5_000, 30_000, 300_000].map(DurationMs).to_vec();
-    let policy = Policy {
-        backoff: Backoff::Fixed { delays, jitter: Permille::new(200).unwrap() },
-        ..exact_policy()
-    };
+    let policy =
+        Policy { backoff: Backoff::Fixed { delays, jitter: Permille::new(200).unwrap() }, ..exact_policy() };
     for (failures, backoff_ms, asked_s) in
         [(1, 5_000_u64, Some(120_u64)), (2, 30_000, Some(2)), (3, 300_000, Some(86_400)), (1, 5_000, None)]
     {

@@ -106,7 +106,8 @@ impl Schedule {
     pub(crate) fn metadata(&self, scheduled_at: &str) -> String {
         let mut metadata = self.metadata.clone();
         let added = [self.id.as_str(), scheduled_at];
-        metadata.extend(METADATA_ADDED.iter().zip(added).map(|(name, value)| ((*name).to_owned(), value.into())));
+        metadata
+            .extend(METADATA_ADDED.iter().zip(added).map(|(name, value)| ((*name).to_owned(), value.into())));
         Value::Object(metadata).to_string()
     }
 }
@@ -152,9 +153,10 @@ fn payload(spec: &ScheduleSpec) -> Result<String, ConfigError> {
         let remedy = format!("give at most {}", limits::PAYLOAD_BYTES_DEFAULT);
         return Err(ConfigError::new("payload", format!("it has {} bytes", text.len()), remedy));
     }
-    if let Some(at) = text.replace(SCHEDULED_AT, "").find("{{") {
-        let rest: String = text.replace(SCHEDULED_AT, "")[at..].chars().take(24).collect();
-        // `{{` is no JSON outside of a text.
+    // `{{` is no JSON outside of a text.
+    let rest = text.replace(SCHEDULED_AT, "");
+    if let Some(at) = rest.find("{{") {
+        let rest: String = rest[at..].chars().take(24).collect();
         let problem = format!("{rest:?} stands for nothing that is known");
         return Err(ConfigError::new("payload", problem, format!("{SCHEDULED_AT} is all there is")));
     }

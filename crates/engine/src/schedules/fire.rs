@@ -123,12 +123,12 @@ impl Engine {
             }
         };
         if self.scheduling_paused(row.tenant) {
-            return self.let_go(row, &schedule, due, now).await;
+            return self.not_fired(row, &schedule, due, now).await;
         }
         let plan = plan(&schedule.timing, due, now, schedule.catch_up);
         if let Some(problem) = self.publish_firings(&schedule, &plan).await? {
             tell(told, row, due, &problem);
-            return self.let_go(row, &schedule, due, now).await;
+            return self.not_fired(row, &schedule, due, now).await;
         }
         #[cfg(feature = "faults")]
         posthaste_store::faults::reached(posthaste_store::faults::Point::MidFiring);
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// What can't fire: missed if missed firings are skipped, else it stays due.
-    async fn let_go(
+    async fn not_fired(
         &self,
         row: &ScheduleRow,
         schedule: &Schedule,

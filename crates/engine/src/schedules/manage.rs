@@ -106,14 +106,11 @@ impl Engine {
             let before: Option<ScheduleSpec> = serde_json::from_str(&row.config).ok();
             before.is_some_and(|before| before.cron == spec.cron && before.timezone == spec.timezone)
         };
-        let goes_on = known.as_ref().is_some_and(|row| {
-            row.enabled && schedule.enabled && row.next_fire_at.is_some() && same(row)
-        });
-        let next = if goes_on {
-            NextFire::Keep
-        } else {
-            NextFire::At(schedule.timing.next_after(self.clock.now()))
-        };
+        let goes_on = known
+            .as_ref()
+            .is_some_and(|row| row.enabled && schedule.enabled && row.next_fire_at.is_some() && same(row));
+        let next =
+            if goes_on { NextFire::Keep } else { NextFire::At(schedule.timing.next_after(self.clock.now())) };
         Ok(NewSchedule {
             tenant,
             id: schedule.id,
@@ -178,7 +175,8 @@ impl Engine {
     ) -> Result<ScheduleView, EngineError> {
         check_reason(reason)?;
         let (by, why) = (actor.into(), reason.into());
-        let row = self.change_schedule(ScheduleChange::Pause { tenant, id: id.clone(), by, reason: why }).await?;
+        let row =
+            self.change_schedule(ScheduleChange::Pause { tenant, id: id.clone(), by, reason: why }).await?;
         tracing::info!(event = "pause", schedule = id.as_str(), actor, reason);
         Ok(self.view_of(row))
     }
@@ -250,7 +248,9 @@ impl Engine {
     /// The message of the last firing, while the store has it.
     pub async fn last_fired(&self, row: &ScheduleRow) -> Result<Option<MessageId>, EngineError> {
         let Some(at) = row.last_fired_at else { return Ok(None) };
-        let Ok(key) = MessageKey::new(&format!("schedule:{}:{}", row.id, rfc3339(at))) else { return Ok(None) };
+        let Ok(key) = MessageKey::new(&format!("schedule:{}:{}", row.id, rfc3339(at))) else {
+            return Ok(None);
+        };
         let message = self.store.message(row.tenant, MessageName::Key(key)).await?;
         Ok(message.map(|message| message.id))
     }

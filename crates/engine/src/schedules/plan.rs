@@ -110,11 +110,7 @@ mod tests {
     fn planned(due: i64, now: Timestamp, catch_up: CatchUp) -> (Vec<i64>, Option<i64>, Option<i64>) {
         let plan = plan(&every(10), at(due), now, catch_up);
         let minutes = |at: Timestamp| at.0 / MINUTE;
-        (
-            plan.fire.into_iter().map(minutes).collect(),
-            plan.skipped_from.map(minutes),
-            plan.next.map(minutes),
-        )
+        (plan.fire.into_iter().map(minutes).collect(), plan.skipped_from.map(minutes), plan.next.map(minutes))
     }
 
     #[test]

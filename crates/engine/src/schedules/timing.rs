@@ -79,7 +79,7 @@ impl Timing {
             Self::Every(_) => TimeZone::UTC,
         };
         match Instant::from_millisecond(at.0) {
-            Ok(at) => at.to_zoned(zone).to_string(),
+            Ok(at) => at.to_zoned_datetime(zone).to_string(),
             Err(_) => at.0.to_string(),
         }
     }
@@ -109,7 +109,9 @@ fn zone(name: &str) -> Result<TimeZone, ConfigError> {
     }
     // `UTC+1` and the like mean different things to different people.
     let zone = TimeZone::get(name).ok().filter(|zone| zone.iana_name().is_some());
-    zone.ok_or_else(|| ConfigError::new("timezone", format!("{name:?} is no time zone that is known"), remedy))
+    zone.ok_or_else(|| {
+        ConfigError::new("timezone", format!("{name:?} is no time zone that is known"), remedy)
+    })
 }
 
 /// A stretch of time in which a place keeps one offset. Seconds.

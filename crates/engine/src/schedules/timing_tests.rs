@@ -57,7 +57,10 @@ fn r_b14_berlin_in_autumn_a_time_that_comes_twice_fires_the_first_time() {
         ("0 3 * * *", vec!["10-25T02:00", "10-26T02:00"]),
         ("0,30 2 * * *", vec!["10-25T00:00", "10-25T00:30", "10-26T01:00", "10-26T01:30"]),
         // A rhythm within some hours fires both times.
-        ("*/30 2 * * *", vec!["10-25T00:00", "10-25T00:30", "10-25T01:00", "10-25T01:30", "10-26T01:00", "10-26T01:30"]),
+        (
+            "*/30 2 * * *",
+            vec!["10-25T00:00", "10-25T00:30", "10-25T01:00", "10-25T01:30", "10-26T01:00", "10-26T01:30"],
+        ),
     ] {
         assert_eq!(expected, firings(&timing(cron, zone), from, until), "{cron}");
     }
@@ -134,7 +137,8 @@ fn r_b14_going_on_from_any_instant_finds_the_same_firings() {
 #[test]
 fn r_b14_a_place_that_leaves_out_a_day_fires_at_its_end() {
     // Apia had no 30 December 2011.
-    let found = firings(&timing("0 12 30 * *", "Pacific/Apia"), "2011-12-01T00:00:00Z", "2012-01-15T00:00:00Z");
+    let found =
+        firings(&timing("0 12 30 * *", "Pacific/Apia"), "2011-12-01T00:00:00Z", "2012-01-15T00:00:00Z");
     assert_eq!(vec!["12-30T10:00"], found);
 }
 
@@ -156,7 +160,11 @@ fn r_b14_what_cannot_be_is_refused_with_what_could() {
         ("@every", None, "cron: a duration must not be empty"),
         ("@every 5", None, "has no unit"),
         ("@every 400d", None, "is out of range"),
-        ("0 0 * * *", Some("Berlin"), "timezone: \"Berlin\" is no time zone that is known; give a name of the IANA database"),
+        (
+            "0 0 * * *",
+            Some("Berlin"),
+            "timezone: \"Berlin\" is no time zone that is known; give a name of the IANA database",
+        ),
         ("0 0 * * *", Some("UTC+1"), "is no time zone that is known"),
         ("0 0 * * *", Some("../../etc/passwd"), "is no time zone that is known"),
         ("0 0 * * *", Some(""), "is no time zone that is known"),

@@ -126,7 +126,7 @@ pub(super) async fn run(command: SchedulesCommand) -> Result<Outcome, Failure> {
         SchedulesCommand::Resume(args) => tell(&args, "resume").await,
         SchedulesCommand::Run(args) => {
             let path = format!("{}/run", one(&args.name));
-            let answer = Client::new(&args.server)?.post(&path, Vec::new().into()).await?.body;
+            let answer = Client::new(&args.server)?.post(&path, bytes::Bytes::new()).await?.body;
             if args.server.output.json {
                 return output::json(&answer);
             }

@@ -339,7 +339,9 @@ fn taken_twice(declared: &[Declared]) -> Vec<Fault> {
                     problem: format!("the id is taken by the {} at {}", first.spec.kind(), first.place),
                     remedy: match one.spec.namespace() {
                         "schedule" => "choose another name",
-                        _ => "sources, endpoints and queues of a tenant share one namespace: choose another id",
+                        _ => {
+                            "sources, endpoints and queues of a tenant share one namespace: choose another id"
+                        }
                     }
                     .to_owned(),
                     excerpt: None,
@@ -366,8 +368,7 @@ fn retried_within_lease(spec: &EndpointSpec) -> Option<(DurationMs, DurationMs)>
 /// What is allowed and probably not meant. Rows C10, C11.
 pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
     let destinations = declared.iter().filter(|one| one.spec.namespace() == "destination");
-    let ids: BTreeSet<(&str, &str)> =
-        destinations.map(|one| (one.tenant.as_str(), one.spec.id())).collect();
+    let ids: BTreeSet<(&str, &str)> = destinations.map(|one| (one.tenant.as_str(), one.spec.id())).collect();
     let mut warnings = Vec::new();
     for one in declared {
         let mut warn = |setting: &str, problem: String, remedy: &str| {

@@ -404,7 +404,6 @@ pub(super) fn shown(view: &ScheduleView) -> Map<String, Value> {
 }
 
 fn named(id: &str) -> Result<DestinationId, Problem> {
-    DestinationId::new(id).map_err(|_| {
-        EngineError::NotFound { what: "schedule", id: id.chars().take(64).collect() }.into()
-    })
+    DestinationId::new(id)
+        .map_err(|_| EngineError::NotFound { what: "schedule", id: id.chars().take(64).collect() }.into())
 }

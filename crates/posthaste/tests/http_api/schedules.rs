@@ -51,19 +51,30 @@ async fn r_b14_a_schedule_is_made_fires_and_is_shown() {
         assert_eq!(
             json!(["nightly", "active", true, "team-reports", "api", "2026-01-01T01:30:00.000Z", null, null]),
             json!([
-                made["id"], made["state"], made["enabled"], made["owner"], made["managed_by"],
-                made["next_fire_at"], made["last_fired_at"], made["problem"]
+                made["id"],
+                made["state"],
+                made["enabled"],
+                made["owner"],
+                made["managed_by"],
+                made["next_fire_at"],
+                made["last_fired_at"],
+                made["problem"]
             ])
         );
         server.post("/v1/schedules", &nightly()).await.problem(409, "already_exists");
         server.clock.advance(DurationMs::from_mins(90));
         let shown = shows(server, "nightly", "last_fired_at", "2026-01-01T01:30:00.000Z").await;
         assert_eq!("2026-01-02T01:30:00.000Z", shown["next_fire_at"]);
-        let timeline = server.get("/v1/timeline?key=schedule:nightly:2026-01-01T01:30:00.000Z").await.expect(200);
+        let timeline =
+            server.get("/v1/timeline?key=schedule:nightly:2026-01-01T01:30:00.000Z").await.expect(200);
         assert_eq!(1, timeline["jobs"].as_array().unwrap().len());
-        let message = server.get("/v1/messages?key=schedule:nightly:2026-01-01T01:30:00.000Z").await.expect(200);
+        let message =
+            server.get("/v1/messages?key=schedule:nightly:2026-01-01T01:30:00.000Z").await.expect(200);
         assert_eq!(shown["last_message_id"], message["id"]);
-        assert_eq!(json!({"schedule": "nightly", "scheduled_at": "2026-01-01T01:30:00.000Z"}), message["metadata"]);
+        assert_eq!(
+            json!({"schedule": "nightly", "scheduled_at": "2026-01-01T01:30:00.000Z"}),
+            message["metadata"]
+        );
         let job = server.consume().await;
         assert_eq!(json!({"at": "2026-01-01T01:30:00.000Z"}), job["payload"]);
     })
@@ -116,7 +127,10 @@ async fn r_b10_a_pause_needs_a_reason_and_says_who_and_why() {
         assert_eq!(
             json!(["active", null, null, "2026-01-02T01:30:00.000Z", null]),
             json!([
-                resumed["state"], resumed["paused_at"], resumed["paused_reason"], resumed["next_fire_at"],
+                resumed["state"],
+                resumed["paused_at"],
+                resumed["paused_reason"],
+                resumed["next_fire_at"],
                 resumed["last_fired_at"]
             ])
         );
@@ -141,7 +155,10 @@ async fn r_b14_a_schedule_is_fired_out_of_turn_once_a_request() {
         let plain = server.call("POST", path, &server.admin, b"").await.expect(202);
         assert_eq!("schedule:nightly:run:2026-01-01T00:00:00.005Z", plain["key"]);
         assert_eq!(2, server.jobs_total().await);
-        server.send("POST", path, &[headers[0], ("idempotency-key", "a b")], b"").await.problem(422, "invalid_name");
+        server
+            .send("POST", path, &[headers[0], ("idempotency-key", "a b")], b"")
+            .await
+            .problem(422, "invalid_name");
     })
     .await;
 }

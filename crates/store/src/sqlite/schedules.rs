@@ -27,9 +27,7 @@ impl Schedules for SqliteStore {
         tenant: TenantId,
         id: DestinationId,
     ) -> BoxFuture<'_, Result<Option<ScheduleRow>, StoreError>> {
-        self.read((tenant, id), |session, (tenant, id)| {
-            find(&mut session.sql.schedules_find, *tenant, id)
-        })
+        self.read((tenant, id), |session, (tenant, id)| find(&mut session.sql.schedules_find, *tenant, id))
     }
 
     fn schedules(&self) -> BoxFuture<'_, Result<Vec<ScheduleRow>, StoreError>> {

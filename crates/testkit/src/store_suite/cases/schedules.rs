@@ -134,15 +134,9 @@ async fn r_b14_a_firing_is_taken_by_one_alone(bench: Arc<Bench>) {
     let made = put(&bench, new(tenant, "a", at(10))).await;
     let take = advance(tenant, "a", (10, 20), Some(10));
     let answers = bench.store().change_schedules(vec![take.clone(), take.clone()]).await.unwrap();
-    let taken = ScheduleRow {
-        next_fire_at: Some(Timestamp(20)),
-        last_fired_at: Some(Timestamp(10)),
-        ..made
-    };
-    let expected = [
-        ScheduleChanged::Schedule(Box::new(taken.clone())),
-        ScheduleChanged::Moved(Box::new(taken.clone())),
-    ];
+    let taken = ScheduleRow { next_fire_at: Some(Timestamp(20)), last_fired_at: Some(Timestamp(10)), ..made };
+    let expected =
+        [ScheduleChanged::Schedule(Box::new(taken.clone())), ScheduleChanged::Moved(Box::new(taken.clone()))];
     assert_eq!(expected, answers[..]);
     assert_eq!(ScheduleChanged::Moved(Box::new(taken.clone())), change(&bench, take).await);
     // What was passed over leaves the last firing as it is.
@@ -202,7 +196,10 @@ async fn r_b10_a_pause_outlives_a_change(bench: Arc<Bench>) {
     change(&bench, ScheduleChange::Pause { tenant, id: id("a"), by, reason }).await;
     let before = stored(&bench, tenant, "a").await;
     let after = put(&bench, new(tenant, "a", NextFire::At(None))).await;
-    assert_eq!((before.paused, before.last_fired_at, None), (after.paused, after.last_fired_at, after.next_fire_at));
+    assert_eq!(
+        (before.paused, before.last_fired_at, None),
+        (after.paused, after.last_fired_at, after.next_fire_at)
+    );
 }
 
 async fn r_b14_changes_of_what_is_not_there_say_so(bench: Arc<Bench>) {
