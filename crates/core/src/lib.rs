@@ -10,6 +10,7 @@ mod failure;
 mod ids;
 mod job;
 mod key;
+pub mod lane;
 mod late;
 pub mod ledger;
 pub mod limits;
@@ -36,6 +37,7 @@ pub use failure::{
 pub use ids::{ApiKeyId, JobId, LaneId, MessageId, TenantId};
 pub use job::{Budgets, Cause, Job, Lease, NewJob, NextStep, Share, State, StateName};
 pub use key::{DestinationId, EventId, MessageKey, NameError};
+pub use lane::{Lane, LaneRules, Rate, Scheduling};
 pub use retry_after::parse_retry_after;
 pub use row::{CorruptRow, JobRow, LeaseRow};
 pub use share::share_out;

@@ -3,6 +3,7 @@
 mod compile;
 mod compiled;
 mod error;
+mod lane;
 mod rules;
 mod spec;
 mod text;
@@ -13,7 +14,7 @@ pub use error::ConfigError;
 pub(crate) use rules::{Derivation, namespaced};
 pub use rules::{KeyRule, TypeRule};
 pub use spec::{
-    AnswerSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
-    SourceSpec, ToSpec, WebhookIdSpec,
+    AnswerSpec, CircuitSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
+    SourceSpec, ToSpec, WebhookIdSpec, WhenPausedSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

@@ -62,7 +62,6 @@ const SECTIONS: &[&str] = &["outbound", "limits", "retention", "log"];
 pub(super) const NOT_YET: &[(&str, &str)] = &[
     ("schedule", "schedules are not available yet"),
     ("tls", "TLS on the listener is not available yet: put a TLS proxy in front"),
-    ("rate", "rates are not available yet: `concurrency` bounds an endpoint"),
 ];
 
 /// The last value of one setting.
