@@ -121,16 +121,13 @@ cron = "0 * * * *"
             fault: posthaste.toml:1:1: store: PostgreSQL is not in this build; use store = "sqlite:posthaste.db"
               1 | store = …
                 | ^^^^^
-            fault: posthaste.toml:5:1: endpoint[fan_17].rate: rates are not available yet: `concurrency` bounds an endpoint; leave it out
-              5 | rate = …
-                | ^^^^
             fault: posthaste.toml:12:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
               12 | on_unknown = "reconcile"
                  | ^^^^^^^^^^
             fault: posthaste.toml:13:3: schedule: schedules are not available yet; leave it out
               13 | [[schedule]]
                  |   ^^^^^^^^
-            posthaste.toml: 4 faults
+            posthaste.toml: 3 faults
         "#]],
     );
 }

@@ -7,6 +7,7 @@ mod backoff;
 mod budgets;
 mod classification;
 mod common;
+mod lane;
 mod ledger;
 mod limits;
 mod operator;

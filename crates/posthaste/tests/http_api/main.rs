@@ -13,6 +13,7 @@ mod ledger_race;
 mod manage;
 mod operate;
 mod pages;
+mod pauses;
 mod payload;
 mod publish;
 #[path = "../server/mod.rs"]
