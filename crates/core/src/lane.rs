@@ -4,7 +4,7 @@
 //! million jobs behind a lane that is held cost nothing. The store reads the row under its lock, asks here, and writes what
 //! comes back.
 
-use crate::{Command, Disposition, DurationMs, JobId, Kind, Timestamp};
+use crate::{Command, Disposition, DurationMs, JobId, Kind, Rate, Timestamp};
 
 /// How a lane's receiver is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,67 +39,6 @@ impl LaneRules {
     fn open_for(&self, trips: u32) -> DurationMs {
         let doublings = trips.saturating_sub(1).min(32);
         DurationMs(self.open_for.0.saturating_mul(1 << doublings).min(self.open_for_max.0))
-    }
-}
-
-/// So many attempts in so long: a token bucket that holds a tenth of a second's worth, at least one.
-///
-/// The bucket is one number in the lane's row: until when, in microseconds, what was taken is used up. The generic cell rate
-/// algorithm: <https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm>.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    attempts: u32,
-    per: DurationMs,
-}
-
-impl Rate {
-    /// `attempts` in each `per`: 1 to 1,000,000 a second at most, and one a day at least.
-    pub fn new(attempts: u32, per: DurationMs) -> Option<Self> {
-        let rate = Self { attempts, per };
-        let fits = attempts >= 1 && per.0 >= 1 && per <= DurationMs::from_hours(24);
-        (fits && u64::from(attempts) <= per.0.saturating_mul(1_000)).then_some(rate)
-    }
-
-    /// The attempts.
-    pub fn attempts(self) -> u32 {
-        self.attempts
-    }
-
-    /// In how long.
-    pub fn per(self) -> DurationMs {
-        self.per
-    }
-
-    /// Microseconds between two attempts, rounded up: never faster than said.
-    fn interval_us(self) -> i64 {
-        let per_us = self.per.0.saturating_mul(1_000);
-        i64::try_from(per_us.div_ceil(u64::from(self.attempts))).unwrap_or(i64::MAX).max(1)
-    }
-
-    /// How many attempts may begin in one instant after a rest.
-    fn burst(self) -> i64 {
-        (100_000 / self.interval_us()).max(1)
-    }
-
-    /// How many attempts may begin now.
-    fn free(self, used_until_us: i64, now: Timestamp) -> usize {
-        let now_us = now.0.saturating_mul(1_000);
-        let used = used_until_us.max(now_us).saturating_sub(now_us);
-        let room = self.burst().saturating_mul(self.interval_us()).saturating_sub(used);
-        usize::try_from(room / self.interval_us()).unwrap_or(0)
-    }
-
-    fn take(self, used_until_us: i64, attempts: usize, now: Timestamp) -> i64 {
-        let attempts = i64::try_from(attempts).unwrap_or(i64::MAX);
-        let from = used_until_us.max(now.0.saturating_mul(1_000));
-        from.saturating_add(attempts.saturating_mul(self.interval_us()))
-    }
-
-    /// When the next attempt may begin.
-    fn next_at(self, used_until_us: i64) -> Timestamp {
-        let before = self.burst().saturating_sub(1).saturating_mul(self.interval_us());
-        let at_us = used_until_us.saturating_sub(before);
-        Timestamp(at_us.div_euclid(1_000).saturating_add(i64::from(at_us.rem_euclid(1_000) > 0)))
     }
 }
 
@@ -171,7 +110,7 @@ pub struct Health {
 }
 
 /// A lane's row, but for whose it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
     /// Nothing begins before: what the receiver asked for. No held time.
     pub not_before: Timestamp,
@@ -250,6 +189,23 @@ pub fn sign_of(command: &Command, kind: Kind) -> Option<Sign> {
         | Command::Resend { .. }
         | Command::Abandon { .. }
         | Command::LookUp { .. } => None,
+    }
+}
+
+impl Default for Lane {
+    /// A lane that nothing befell.
+    fn default() -> Self {
+        Self {
+            not_before: Timestamp(0),
+            paused: None,
+            disabled: None,
+            switched_off: false,
+            circuit: Circuit::Closed,
+            health: Health::default(),
+            held_ms: 0,
+            held_since: None,
+            rate_used_us: 0,
+        }
     }
 }
 
@@ -359,8 +315,7 @@ impl Lane {
         if failing_for >= rules.disable_after && health.failures >= rules.failures_to_open {
             return self.disable("there was no success for days, and failures all the time", now);
         }
-        let ill =
-            health.failures >= rules.failures_to_open || health.refusals >= rules.refusals_to_open;
+        let ill = health.failures >= rules.failures_to_open || health.refusals >= rules.refusals_to_open;
         let since = match self.circuit {
             Circuit::Closed if ill => now,
             Circuit::HalfOpen { since, .. } if probed => since,
@@ -408,13 +363,9 @@ impl Lane {
 
     /// The lane after a person enabled it, with a closed circuit and no memory of failures; `None` if it is as good as new.
     pub fn enabled(&self, now: Timestamp) -> Option<Self> {
-        let next = Self {
-            disabled: None,
-            circuit: Circuit::Closed,
-            health: Health::default(),
-            ..self.clone()
-        }
-        .at(now);
+        let next =
+            Self { disabled: None, circuit: Circuit::Closed, health: Health::default(), ..self.clone() }
+                .at(now);
         (next != *self).then_some(next)
     }
 

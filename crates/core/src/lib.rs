@@ -15,6 +15,7 @@ mod late;
 pub mod ledger;
 pub mod limits;
 mod operator;
+mod rate;
 mod report;
 mod retry_after;
 mod row;
@@ -37,7 +38,8 @@ pub use failure::{
 pub use ids::{ApiKeyId, JobId, LaneId, MessageId, TenantId};
 pub use job::{Budgets, Cause, Job, Lease, NewJob, NextStep, Share, State, StateName};
 pub use key::{DestinationId, EventId, MessageKey, NameError};
-pub use lane::{Lane, LaneRules, Rate, Scheduling};
+pub use lane::{Lane, LaneRules, Scheduling};
+pub use rate::Rate;
 pub use retry_after::parse_retry_after;
 pub use row::{CorruptRow, JobRow, LeaseRow};
 pub use share::share_out;

@@ -205,7 +205,8 @@ impl Engine {
     pub(crate) async fn wake_due(&self, tenant: Option<TenantId>) {
         match self.store.heads().await {
             Ok(heads) => {
-                for head in heads.into_iter().filter(|head| tenant.is_none_or(|tenant| tenant == head.tenant)) {
+                for head in heads.into_iter().filter(|head| tenant.is_none_or(|tenant| tenant == head.tenant))
+                {
                     self.wake_lane(head.tenant, head.lane, head.due_at);
                 }
             }

@@ -10,7 +10,9 @@ use posthaste_core::{
     lane::{Circuit, Hold, Turn},
     limits,
 };
-use posthaste_store::{DestinationKind, DestinationRow, LaneAct, LaneCommand, LaneTurn, ManagedBy, NewDestination, Steered};
+use posthaste_store::{
+    DestinationKind, DestinationRow, LaneAct, LaneCommand, LaneTurn, ManagedBy, NewDestination, Steered,
+};
 
 use crate::{Engine, EngineError, directory::Entry, heap::LaneKey, notice::Notice};
 

@@ -144,10 +144,10 @@ async fn r_b10_an_operator_pauses_and_resumes_from_the_command_line() {
     says(&out, &["queue carts is not paused"]);
     let (out, _) = ends(&server, 0, &["pause", "--scheduling", "--reason", "an incident", "--json"]);
     let answer: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(("paused", "scheduling"), (
-        answer["result"].as_str().unwrap(),
-        answer["scope"].as_str().unwrap(),
-    ));
+    assert_eq!(
+        ("paused", "scheduling"),
+        (answer["result"].as_str().unwrap(), answer["scope"].as_str().unwrap(),)
+    );
     let (out, _) = ends(&server, 0, &["resume", "--scheduling"]);
     says(&out, &["resumed scheduling"]);
     ends(&server, 2, &["pause", "--reason", "of nothing"]);

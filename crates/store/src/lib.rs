@@ -29,9 +29,7 @@ pub use job::{
     Applied, AppliedOutcome, AttemptView, Change, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant,
     LeaseRequest, LeasedJob, policy_line,
 };
-pub use lanes::{
-    LaneAct, LaneCommand, LaneEvent, LaneEventKind, LaneTurn, LaneView, Lanes, Steered,
-};
+pub use lanes::{LaneAct, LaneCommand, LaneEvent, LaneEventKind, LaneTurn, LaneView, Lanes, Steered};
 pub use ledger::{
     LedgerAction, LedgerAnswer, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ResetNote, StoredResult,
 };

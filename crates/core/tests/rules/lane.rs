@@ -135,7 +135,10 @@ fn r_d4_days_of_failures_without_a_success_disable_the_endpoint() {
     let (twice, _) = fail(&once, seconds(700_000));
     assert_eq!(None, twice.disabled);
     let enabled = disabled.enabled(seconds(500_000)).unwrap();
-    assert_eq!((None, Circuit::Closed, 0), (enabled.disabled.as_ref(), enabled.circuit, enabled.health.failures));
+    assert_eq!(
+        (None, Circuit::Closed, 0),
+        (enabled.disabled.as_ref(), enabled.circuit, enabled.health.failures)
+    );
     assert_eq!(None, enabled.enabled(seconds(500_000)), "again changes nothing");
 }
 
@@ -244,10 +247,8 @@ fn r_b10_paused_scheduling_lets_go_on_what_was_due_before() {
 
 #[test]
 fn r_b4_what_an_attempts_end_says_of_its_receiver() {
-    let fence = posthaste_core::Fence {
-        epoch: posthaste_core::Epoch(1),
-        attempt: posthaste_core::Attempt::FIRST,
-    };
+    let fence =
+        posthaste_core::Fence { epoch: posthaste_core::Epoch(1), attempt: posthaste_core::Attempt::FIRST };
     let fail = |disposition| Command::Fail {
         fence,
         failure: Failure::classified(

@@ -424,7 +424,12 @@ pub(super) fn from_one(path: &str, value: u32) -> Result<u32, ConfigError> {
     Ok(value)
 }
 
-pub(super) fn bounded(path: &str, value: DurationMs, min: DurationMs, max: DurationMs) -> Result<(), ConfigError> {
+pub(super) fn bounded(
+    path: &str,
+    value: DurationMs,
+    min: DurationMs,
+    max: DurationMs,
+) -> Result<(), ConfigError> {
     if value < min || value > max {
         let problem = format!("{} is out of range", format_duration(value));
         let remedy = format!("give {} to {}", format_duration(min), format_duration(max));

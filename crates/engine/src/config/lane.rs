@@ -40,7 +40,8 @@ pub(super) fn lane_rules(spec: &EndpointSpec) -> Result<LaneRules, ConfigError> 
 /// Reads `50/s`, `600/m` or `1000/h`.
 fn rate(text: &str) -> Result<Rate, ConfigError> {
     let wrong = || {
-        let remedy = "write a number from 1 to 1,000,000 and a unit, for example \"50/s\", \"600/m\" or \"1000/h\"";
+        let remedy =
+            "write a number from 1 to 1,000,000 and a unit, for example \"50/s\", \"600/m\" or \"1000/h\"";
         ConfigError::new("rate", format!("{text:?} is no rate"), remedy)
     };
     let (number, unit) = text.split_once('/').ok_or_else(wrong)?;
@@ -56,13 +57,18 @@ mod tests {
 
     #[test]
     fn r_d4_a_rate_is_a_number_and_a_unit() {
-        for (text, attempts, per) in
-            [("50/s", 50, 1_000), ("1/h", 1, 3_600_000), ("600/m", 600, 60_000), ("1000000/s", 1_000_000, 1_000)]
-        {
+        for (text, attempts, per) in [
+            ("50/s", 50, 1_000),
+            ("1/h", 1, 3_600_000),
+            ("600/m", 600, 60_000),
+            ("1000000/s", 1_000_000, 1_000),
+        ] {
             let rate = rate(text).unwrap();
             assert_eq!((attempts, DurationMs(per)), (rate.attempts(), rate.per()), "{text}");
         }
-        for text in ["", "50", "/s", "0/s", "-1/s", "+5/s", "1.5/s", "50/d", "50/S", "50 /s", "1000001/s", "5/s/s"] {
+        for text in
+            ["", "50", "/s", "0/s", "-1/s", "+5/s", "1.5/s", "50/d", "50/S", "50 /s", "1000001/s", "5/s/s"]
+        {
             let error = rate(text).unwrap_err();
             assert!(error.to_string().contains("50/s"), "{text}: {error}");
         }

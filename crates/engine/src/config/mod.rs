@@ -14,7 +14,7 @@ pub use error::ConfigError;
 pub(crate) use rules::{Derivation, namespaced};
 pub use rules::{KeyRule, TypeRule};
 pub use spec::{
-    AnswerSpec, CircuitSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
-    SourceSpec, ToSpec, WebhookIdSpec, WhenPausedSpec,
+    AnswerSpec, CircuitSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec,
+    SignedSpec, SourceSpec, ToSpec, WebhookIdSpec, WhenPausedSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

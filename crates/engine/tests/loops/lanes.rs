@@ -42,10 +42,14 @@ impl Bench {
         let said = |name: &str, detail: &serde_json::Map<String, serde_json::Value>| {
             detail.get(name).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
         };
-        let held = timeline.entries.iter().filter(|entry| matches!(entry.stage, Stage::Paused | Stage::Resumed));
+        let held =
+            timeline.entries.iter().filter(|entry| matches!(entry.stage, Stage::Paused | Stage::Resumed));
         held.map(|entry| {
             let detail = &entry.detail;
-            (entry.stage, format!("{} {} {}", said("scope", detail), said("what", detail), said("reason", detail)))
+            (
+                entry.stage,
+                format!("{} {} {}", said("scope", detail), said("what", detail), said("reason", detail)),
+            )
         })
         .collect()
     }
@@ -134,7 +138,11 @@ async fn r_b10_paused_scheduling_holds_new_publishes_and_stands_apart_from_other
     bench.pause(&fan_scope).await;
     assert!(bench.resume(&PauseScope::Scheduling).await);
     settle().await;
-    assert_eq!(StateName::Scheduled, bench.jobs("new").await[0].job.state.name(), "the endpoint stays paused");
+    assert_eq!(
+        StateName::Scheduled,
+        bench.jobs("new").await[0].job.state.name(),
+        "the endpoint stays paused"
+    );
     bench.resume(&fan_scope).await;
     bench.job_in("new", StateName::Committed).await;
     let scopes: Vec<String> = bench.stages("new").await.into_iter().map(|(_, told)| told).collect();
@@ -252,13 +260,8 @@ async fn case_b43_what_is_in_flight_when_it_is_paused_finishes() {
     for number in 0..50 {
         bench.publish(message(&format!("k-{number}"), PublishTo::Queue(id("carts")))).await;
     }
-    let consume = Consume {
-        queue: id("carts"),
-        max: 50,
-        wait: DurationMs::ZERO,
-        lease: None,
-        worker: "w-1".into(),
-    };
+    let consume =
+        Consume { queue: id("carts"), max: 50, wait: DurationMs::ZERO, lease: None, worker: "w-1".into() };
     let jobs = bench.engine.consume(bench.tenant, consume).await.unwrap();
     bench.pause(&queue).await;
     let reports = jobs

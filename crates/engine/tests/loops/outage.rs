@@ -145,7 +145,9 @@ async fn r_b6_a_days_outage_burns_nothing_and_ends_in_a_ramp() {
     assert!((10..=20).contains(&before_open), "{before_open}: ten failures, and what was on its way");
 
     let mut hours = 0;
-    while posthaste_store::Clock::now(&*world.clock).after(DurationMs::from_mins(6)) < world.receivers.down_until {
+    while posthaste_store::Clock::now(&*world.clock).after(DurationMs::from_mins(6))
+        < world.receivers.down_until
+    {
         world.advance(DurationMs::from_mins(5)).await;
         world.advance(LATENCY).await;
         hours += 1;

@@ -34,8 +34,7 @@ pub(super) fn list(
     let entries = directory.list(caller.tenant, kind);
     let page =
         Page::of_sorted(entries, |entry| entry.row.id.to_string(), query.get("cursor"), query.limit()?);
-    let data =
-        page.data.into_iter().map(|entry| destination_view::of_entry(state.engine(), entry)).collect();
+    let data = page.data.into_iter().map(|entry| destination_view::of_entry(state.engine(), entry)).collect();
     Ok(answer(StatusCode::OK, &Page { data, next_cursor: page.next_cursor }))
 }
 

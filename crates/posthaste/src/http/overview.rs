@@ -10,9 +10,7 @@ use posthaste_store::DestinationKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    AppState, Caller, Problem, json::answer, pauses::HeldJson, problem::ProblemJson, time::Time,
-};
+use super::{AppState, Caller, Problem, json::answer, pauses::HeldJson, problem::ProblemJson, time::Time};
 
 /// How a tenant stands.
 #[derive(Debug, Serialize, ToSchema)]

@@ -114,13 +114,16 @@ impl HeldJson {
         let hold = |word: &str, at: &Time, reason: Option<&str>, by: Option<&str>| {
             format!("{word} since {at} by {}: {}", by.unwrap_or("-"), reason.unwrap_or("-"))
         };
-        let paused = self.paused_at.as_ref().map(|at| {
-            hold("paused", at, self.paused_reason.as_deref(), self.paused_by.as_deref())
-        });
-        let disabled = self.disabled_at.as_ref().map(|at| {
-            hold("disabled", at, self.disabled_reason.as_deref(), self.disabled_by.as_deref())
-        });
-        let circuit = self.circuit_until.as_ref().map(|until| format!("circuit {}, probe at {until}", self.circuit));
+        let paused = self
+            .paused_at
+            .as_ref()
+            .map(|at| hold("paused", at, self.paused_reason.as_deref(), self.paused_by.as_deref()));
+        let disabled = self
+            .disabled_at
+            .as_ref()
+            .map(|at| hold("disabled", at, self.disabled_reason.as_deref(), self.disabled_by.as_deref()));
+        let circuit =
+            self.circuit_until.as_ref().map(|until| format!("circuit {}, probe at {until}", self.circuit));
         let told: Vec<String> = [paused, disabled, circuit].into_iter().flatten().collect();
         (!told.is_empty()).then(|| told.join("; "))
     }
@@ -281,7 +284,9 @@ fn scope_of(request: &PauseRequest) -> Result<PauseScope, Problem> {
         }
         (Some(other), None, None) => {
             let shown: String = other.chars().take(64).collect();
-            let text = format!("`scope`: {shown:?} is not known; say \"scheduling\", or name a queue, endpoint or source");
+            let text = format!(
+                "`scope`: {shown:?} is not known; say \"scheduling\", or name a queue, endpoint or source"
+            );
             Err(Problem::new(Code::InvalidValue, text).with("path", "scope"))
         }
         (_, _, _) => {

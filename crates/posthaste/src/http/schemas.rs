@@ -213,9 +213,26 @@ pub(crate) struct DestinationJson {
     secrets_total: Option<u32>,
     /// What is wrong with its configuration.
     problem: Option<String>,
-    /// What holds it.
-    #[serde(flatten)]
-    held: super::pauses::HeldJson,
+    /// Since when it is paused; `null` if it is not.
+    #[schema(format = DateTime)]
+    paused_at: Option<String>,
+    /// Why it is paused.
+    paused_reason: Option<String>,
+    /// Who paused it.
+    paused_by: Option<String>,
+    /// Since when it is disabled by a rule or by its receiver; `null` if it is not.
+    #[schema(format = DateTime)]
+    disabled_at: Option<String>,
+    /// Why it is disabled.
+    disabled_reason: Option<String>,
+    /// Who disabled it.
+    disabled_by: Option<String>,
+    /// `closed`: requests go to it. `open`: none does, until `circuit_until`. `half_open`: one probes.
+    #[schema(examples("closed", "open", "half_open"))]
+    circuit: String,
+    /// When the next probe may go.
+    #[schema(format = DateTime)]
+    circuit_until: Option<String>,
     /// A secret that was made for it: only in the answer that makes it.
     secret: Option<String>,
 }

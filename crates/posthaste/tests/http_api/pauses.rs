@@ -52,10 +52,10 @@ async fn r_b10_a_queue_is_paused_with_a_reason_and_resumed() {
         server.publish("k").await;
         assert_eq!(0, taken(&server).await);
         let shown = server.get("/v1/queues/carts").await.expect(200);
-        assert_eq!(("the database is down", "tester"), (
-            shown["paused_reason"].as_str().unwrap(),
-            shown["paused_by"].as_str().unwrap(),
-        ));
+        assert_eq!(
+            ("the database is down", "tester"),
+            (shown["paused_reason"].as_str().unwrap(), shown["paused_by"].as_str().unwrap(),)
+        );
         assert_eq!(at, server.get("/v1/queues").await.expect(200)["data"][0]["paused_at"]);
         let overview = server.get("/v1/overview").await.expect(200);
         assert_eq!(at, overview["destinations"][0]["paused_at"]);
@@ -140,10 +140,10 @@ async fn r_b10_a_paused_source_sends_back_or_keeps_as_configured() {
         let timeline = server.get("/v1/timeline?key=holds:d-1").await.expect(200);
         let entries = timeline["entries"].as_array().unwrap();
         let paused = entries.iter().find(|entry| entry["stage"] == "paused").unwrap();
-        assert_eq!(("source", "holds"), (
-            paused["detail"]["scope"].as_str().unwrap(),
-            paused["destination"].as_str().unwrap(),
-        ));
+        assert_eq!(
+            ("source", "holds"),
+            (paused["detail"]["scope"].as_str().unwrap(), paused["destination"].as_str().unwrap(),)
+        );
     })
     .await;
 }

@@ -77,7 +77,10 @@ impl Tables {
                 let (after, row, reply) = decision.into_parts();
                 self.write_job(job, &after);
                 let ended = row.and_then(|row| self.write_attempt(job.tenant, job.id, row));
-                (reply, Some(Change { from, command, nature, job: after, ended, key, accepted_at, turn: None }))
+                (
+                    reply,
+                    Some(Change { from, command, nature, job: after, ended, key, accepted_at, turn: None }),
+                )
             }
         }
     }

@@ -5,8 +5,7 @@ use posthaste_core::{DestinationId, Lane, LaneId, Share, TenantId, Timestamp, la
 use super::{MemoryStore, tables::Tables};
 use crate::{
     BoxFuture, Change, JobCommand, LaneCommand, LaneEvent, LaneHead, LaneTurn, LaneView, Lanes, LeaseGrant,
-    LeaseRequest, Steered, StoreError,
-    accepting,
+    LeaseRequest, Steered, StoreError, accepting,
     lanes::{self, EVENTS_KEPT},
 };
 
@@ -27,9 +26,7 @@ impl Lanes for MemoryStore {
         })
     }
 
-    fn scheduling(
-        &self,
-    ) -> BoxFuture<'_, Result<Vec<(TenantId, posthaste_core::Scheduling)>, StoreError>> {
+    fn scheduling(&self) -> BoxFuture<'_, Result<Vec<(TenantId, posthaste_core::Scheduling)>, StoreError>> {
         self.at_once(|tables, _| {
             tables.scheduling.iter().map(|(tenant, scheduling)| (*tenant, scheduling.clone())).collect()
         })
@@ -176,7 +173,7 @@ impl Tables {
             let waits = *share == Share::Fresh && *due_at > self.fresh_until(*tenant, now);
             *due_at <= now && (lane_held || waits)
         };
-        self.waiting.iter().filter(held).count() as u64
+        u64::try_from(self.waiting.iter().filter(held).count()).unwrap_or(u64::MAX)
     }
 
     /// The lane of the source, if it is paused: its messages are kept, and their jobs made later.
@@ -193,7 +190,8 @@ impl Tables {
             self.lanes.get(&(tenant, held_by)).is_none_or(|row| row.lane.paused.is_none())
         };
         let free = self.fanouts.iter().find(|(_, fan_out)| fan_out.held_by.is_none());
-        let held = self.fanouts.iter().filter_map(|(seq, fan_out)| Some((fan_out.tenant, fan_out.held_by?, *seq)));
+        let held =
+            self.fanouts.iter().filter_map(|(seq, fan_out)| Some((fan_out.tenant, fan_out.held_by?, *seq)));
         let held = held.filter(|(tenant, lane, _)| goes_on(*tenant, *lane)).min();
         free.map(|(seq, _)| *seq).or(held.map(|(.., seq)| seq))
     }

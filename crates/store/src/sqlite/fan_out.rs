@@ -12,10 +12,7 @@ use super::{
     session::Session,
     targets::{self, Owed},
 };
-use crate::{
-    FanOutStep, LaneHead, NewMessage, Target,
-    accepting::Birth,
-};
+use crate::{FanOutStep, LaneHead, NewMessage, Target, accepting::Birth};
 
 /// The next chunk of a fan-out.
 struct Chunk {

@@ -93,9 +93,7 @@ impl Session<'_> {
         let (circuit, probe) = match lane.circuit {
             Circuit::Closed => (None, None),
             Circuit::Open { since, until } => (Some((since, until)), None),
-            Circuit::HalfOpen { since, until, probe } => {
-                (Some((since, until)), Some(probe.0.to_be_bytes()))
-            }
+            Circuit::HalfOpen { since, until, probe } => (Some((since, until)), Some(probe.0.to_be_bytes())),
         };
         let paused = cells_of(lane.paused.as_ref());
         let disabled = cells_of(lane.disabled.as_ref());
@@ -229,9 +227,10 @@ impl Session<'_> {
         let mut after = (TenantId(0), LaneId(0));
         loop {
             let at = params![after.0.0, after.1.0];
-            let next = self.sql.fanouts_next_held.query_row(at, |row| {
-                Ok((TenantId(row.get(0)?), LaneId(row.get(1)?)))
-            });
+            let next = self
+                .sql
+                .fanouts_next_held
+                .query_row(at, |row| Ok((TenantId(row.get(0)?), LaneId(row.get(1)?))));
             let Some(found) = next.optional()? else { return Ok(None) };
             if self.lane(found.0, found.1)?.is_none_or(|lane| lane.paused.is_none()) {
                 return Ok(Some(found));

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Answer, Command, CorruptRow, Entry, Fence, Job, JobId, LaneId, MessageId, Rate, Share, TenantId, Timestamp,
-    limits, share_out,
+    Answer, Command, CorruptRow, Entry, Fence, Job, JobId, LaneId, MessageId, Rate, Share, TenantId,
+    Timestamp, limits, share_out,
 };
 use rusqlite::params;
 
@@ -217,7 +217,9 @@ impl Session<'_> {
         lane: LaneId,
         rate: Option<Rate>,
     ) -> Result<Option<Timestamp>, Fault> {
-        let Some(next_at) = self.lane(tenant, lane)?.and_then(|lane| lane.next_at(rate)) else { return Ok(None) };
+        let Some(next_at) = self.lane(tenant, lane)?.and_then(|lane| lane.next_at(rate)) else {
+            return Ok(None);
+        };
         let fresh_until = self.scheduling(tenant)?.fresh_until(Timestamp(i64::MAX));
         let mut next: Option<Timestamp> = None;
         for share in Share::ALL {

@@ -7,9 +7,9 @@ use posthaste_core::{Command, EventId, JobId, LaneId, MessageId, StateName, Tena
 use posthaste_store::{
     Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
-    JobFilter, JobView, LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
-    LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
-    Steered, Store, StoreError, StoreStatus,
+    JobFilter, JobView, LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest,
+    LedgerAction, LedgerApplied, LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage,
+    Reads, Retain, Retire, Retired, StateCount, Steered, Store, StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -331,9 +331,7 @@ impl Lanes for Faulty {
         self.inner.lanes()
     }
 
-    fn scheduling(
-        &self,
-    ) -> BoxFuture<'_, Result<Vec<(TenantId, posthaste_core::Scheduling)>, StoreError>> {
+    fn scheduling(&self) -> BoxFuture<'_, Result<Vec<(TenantId, posthaste_core::Scheduling)>, StoreError>> {
         self.inner.scheduling()
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::{
-    Class, Classified, Command, Details, Disposition, DurationMs, Effect, Failure, Fence, JobId, Kind, LaneId,
-    LaneRules, Policy, Rate, Share, StateName, TenantId,
+    Class, Classified, Command, Details, Disposition, DurationMs, Effect, Failure, Fence, JobId, Kind,
+    LaneId, LaneRules, Policy, Rate, Share, StateName, TenantId,
     lane::{Circuit, Turn},
 };
 use posthaste_store::{
@@ -42,10 +42,8 @@ async fn steer(bench: &Bench, tenant: TenantId, lane: Option<LaneId>, act: LaneA
 /// Steers; it must change something.
 async fn must(bench: &Bench, tenant: TenantId, lane: Option<LaneId>, act: LaneAct) {
     let steered = steer(bench, tenant, lane, act).await;
-    let changed = matches!(
-        steered,
-        Steered::Lane { changed: true, .. } | Steered::Scheduling { changed: true, .. }
-    );
+    let changed =
+        matches!(steered, Steered::Lane { changed: true, .. } | Steered::Scheduling { changed: true, .. });
     assert!(changed, "{steered:?}");
 }
 
@@ -117,11 +115,8 @@ async fn r_b10_what_runs_goes_on_during_a_pause(bench: Arc<Bench>) {
     let mut grant = bench.grant(lease_request(tenant, queue.lane, 2)).await.jobs;
     must(&bench, tenant, Some(queue.lane), LaneAct::Pause).await;
     let (second, first) = (grant.pop().unwrap(), grant.pop().unwrap());
-    let extend = Command::Extend {
-        fence: first.fence,
-        lease_for: DurationMs::from_secs(60),
-        checkpoint: None,
-    };
+    let extend =
+        Command::Extend { fence: first.fence, lease_for: DurationMs::from_secs(60), checkpoint: None };
     bench.apply(tenant, one, extend).await;
     bench.apply(tenant, one, finish(first.fence)).await;
     bench.apply(tenant, two, fail_softly(second.fence)).await;
@@ -309,7 +304,9 @@ async fn r_d4_a_receiver_that_is_gone_is_disabled_until_enabled(bench: Arc<Bench
     assert_eq!(Some(Turn::Disabled), change.turn.map(|turned| turned.turn));
     assert!(leased(&bench, tenant, lane).await.is_empty());
     // Its configuration, written again, changes nothing about that; and what comes is kept.
-    bench.configure(Configure::PutDestination(new_destination(tenant, "fan", DestinationKind::Endpoint))).await;
+    bench
+        .configure(Configure::PutDestination(new_destination(tenant, "fan", DestinationKind::Endpoint)))
+        .await;
     bench.job(tenant, "meanwhile", &target).await;
     assert!(leased(&bench, tenant, lane).await.is_empty());
     assert!(lane_view(&bench, lane).await.lane.disabled.unwrap().reason.contains("410"));
@@ -357,11 +354,8 @@ async fn r_b10_a_deleted_destination_leaves_no_pause_behind(bench: Arc<Bench>) {
     let tenant = bench.tenant("default").await;
     let queue = bench.queue(tenant, "orders").await;
     must(&bench, tenant, Some(queue.lane), LaneAct::Pause).await;
-    let delete = Configure::DeleteDestination {
-        tenant,
-        id: queue.destination.clone(),
-        kind: DestinationKind::Queue,
-    };
+    let delete =
+        Configure::DeleteDestination { tenant, id: queue.destination.clone(), kind: DestinationKind::Queue };
     assert_eq!(Configured::Deleted, bench.configure(delete).await);
     let queue = bench.queue(tenant, "orders").await;
     let job = bench.job(tenant, "order-1", &queue).await;
