@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use posthaste_core::{
-    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, Timestamp,
-    limits, parse_retry_after, read_class, read_fault, read_status,
+    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, RetryWish,
+    Timestamp, limits, parse_retry_after, read_class, read_fault, read_status,
 };
 use posthaste_store::{JobCommand, LeasedJob, StoreError};
 
@@ -47,8 +47,17 @@ impl Engine {
             posthaste_store::faults::reached(posthaste_store::faults::Point::AfterSend);
         }
         let ended = self.clock.now();
+        if asks(&outcome, DISABLE) {
+            // Before the report, so that nothing more is sent; a crash in between leaves the lease to expire.
+            let reason = "the receiver asked for it (webhook-delivery: disable)";
+            self.disable_endpoint(endpoint.tenant, &endpoint.id, reason).await;
+        }
         let conclusion = conclude(&leased, outcome, begun, ended);
-        self.report_delivery(endpoint, &leased, conclusion.command, conclusion.hold_lane_until).await;
+        let held = conclusion.hold_lane_until;
+        self.report_delivery(endpoint, &leased, conclusion.command, held).await;
+        if held.is_some() {
+            self.dispatcher.start_over((endpoint.tenant, endpoint.lane));
+        }
         drop(slot);
     }
 
@@ -159,6 +168,24 @@ impl Engine {
     }
 }
 
+/// `webhook-delivery: disable`: nothing more is to be sent to this endpoint.
+const DISABLE: &[u8] = b"disable";
+
+/// `webhook-delivery: abort-message`: this message is not to be sent again.
+const ABORT_MESSAGE: &[u8] = b"abort-message";
+
+/// Whether the answer's `webhook-delivery` says `word`.
+fn asks(outcome: &SendOutcome, word: &[u8]) -> bool {
+    match outcome {
+        SendOutcome::Answered(answered) => controls(answered, word),
+        SendOutcome::Blocked { .. } | SendOutcome::Unanswered { .. } => false,
+    }
+}
+
+fn controls(answered: &Answered, word: &[u8]) -> bool {
+    answered.delivery_control.as_deref().is_some_and(|said| said.trim_ascii().eq_ignore_ascii_case(word))
+}
+
 /// How the payload is compressed, if it came in so: the bytes go out as they came.
 fn content_encoding(headers: Option<&str>) -> Option<String> {
     let headers = headers.filter(|text| text.contains("content-encoding"))?;
@@ -223,7 +250,10 @@ fn conclude_answer(
             let held = matches!(classified.class, Class::Throttled | Class::ServerError);
             let hold_lane_until =
                 retry_after.filter(|after| held && *after > DurationMs::ZERO).map(|after| now.after(after));
-            let failure = Failure::classified(classified, retry_after);
+            let mut failure = Failure::classified(classified, retry_after);
+            if controls(answered, ABORT_MESSAGE) {
+                failure.wish = RetryWish::No;
+            }
             debug_assert!(failure.effect <= Effect::Possible, "no failure reports an effect");
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until }
         }

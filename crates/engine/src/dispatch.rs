@@ -22,6 +22,7 @@ use crate::{
     config::Endpoint,
     directory::Destination,
     heap::{LaneKey, Lanes},
+    lanes::Blocked,
     slots::{Admission, Again, Ended, Kind, Slots},
 };
 
@@ -100,6 +101,11 @@ impl Dispatcher {
         self.slots.idle().await;
     }
 
+    /// A lane that was held begins with one slot again, so that its receiver is not run over.
+    pub(crate) fn start_over(&self, lane: LaneKey) {
+        self.slots.start_over(lane);
+    }
+
     fn look_again(&self, again: Again) {
         for lane in [again.own, again.waiting].into_iter().flatten() {
             self.note(lane, Timestamp(i64::MIN));
@@ -151,6 +157,11 @@ impl Drop for Slot {
 impl Engine {
     /// Says that a job of this lane is due at `due_at`: to the dispatcher if we push, to workers if they pull.
     pub(crate) fn wake_lane(&self, tenant: TenantId, lane: LaneId, due_at: Timestamp) {
+        let due_at = match self.lane_book.blocked((tenant, lane)) {
+            None => due_at,
+            Some(Blocked::Until(until)) => due_at.max(until),
+            Some(Blocked::UntilActed) => return,
+        };
         match self.directory.load().at(tenant, lane).map(|entry| &entry.destination) {
             Some(Destination::Queue(_)) => self.waiters.announce(tenant, lane, due_at, self.clock.now()),
             Some(Destination::Endpoint(_)) | None => self.dispatcher.note((tenant, lane), due_at),
@@ -168,7 +179,8 @@ impl Engine {
             let now = self.clock.now();
             if now >= scan_at {
                 scan_at = now.after(SCAN_EVERY);
-                self.scan_heads(&mut lanes).await;
+                self.check_lanes().await;
+                self.wake_due(None).await;
             }
             for (lane, due_at) in std::mem::take(&mut *self.dispatcher.noted.lock()) {
                 lanes.note(lane, due_at);
@@ -189,14 +201,13 @@ impl Engine {
         }
     }
 
-    async fn scan_heads(&self, lanes: &mut Lanes) {
+    /// Wakes every lane that has work, from the rows; of one tenant, if asked.
+    pub(crate) async fn wake_due(&self, tenant: Option<TenantId>) {
         match self.store.heads().await {
             Ok(heads) => {
-                for head in heads {
+                for head in heads.into_iter().filter(|head| tenant.is_none_or(|tenant| tenant == head.tenant))
+                {
                     self.wake_lane(head.tenant, head.lane, head.due_at);
-                }
-                for (lane, due_at) in std::mem::take(&mut *self.dispatcher.noted.lock()) {
-                    lanes.note(lane, due_at);
                 }
             }
             Err(error) => tracing::warn!(event = "scan_failed", error = %error),
@@ -211,6 +222,14 @@ impl Engine {
         while requests.len() < LANES_PER_LEASE {
             let Some(lane) = lanes.next_ready() else { break };
             let Some(endpoint) = self.endpoint_at(lane).await else { continue };
+            match self.lane_book.blocked(lane) {
+                Some(Blocked::UntilActed) => continue,
+                Some(Blocked::Until(until)) if until > self.clock.now() => {
+                    lanes.note(lane, until);
+                    continue;
+                }
+                Some(Blocked::Until(_)) | None => {}
+            }
             let wanted = share.min(limits::CONSUME_MAX);
             match self.dispatcher.slots.take(lane, endpoint.concurrency, wanted) {
                 Admission::Slots { count, kind } => {

@@ -16,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Directory, EngineError,
     dispatch::Dispatcher,
+    lanes::LaneBook,
     message_ids::MessageIds,
     metrics::Metrics,
     ports::{Clock, HttpSender, Secrets, UrlJudge},
@@ -79,6 +80,7 @@ pub struct Engine {
     pub(crate) directory: ArcSwap<Directory>,
     /// Held while the directory and the rows behind it change, so that both change in one order.
     pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(crate) lane_book: LaneBook,
     pub(crate) metrics: Metrics,
     pub(crate) waiters: Waiters,
     pub(crate) message_ids: MessageIds,
@@ -117,6 +119,7 @@ impl Engine {
             settings: parts.settings,
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
+            lane_book: LaneBook::default(),
             metrics: parts.metrics,
             waiters: Waiters::default(),
             message_ids: MessageIds::new(),
@@ -131,6 +134,7 @@ impl Engine {
         // Known before the store can fail: reads go on while it does.
         let _ = engine.epoch.set(engine.store.status().await?.epoch);
         engine.reload_directory().await?;
+        engine.read_lanes().await?;
         engine.tasks.spawn(Arc::clone(&engine).run_dispatcher());
         engine.tasks.spawn(Arc::clone(&engine).run_expiry());
         engine.tasks.spawn(Arc::clone(&engine).run_fan_out());

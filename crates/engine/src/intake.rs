@@ -53,6 +53,9 @@ pub enum IntakeError {
     /// The signature does not fit. The reason is for the operator alone.
     #[error("the signature is not valid")]
     SignatureInvalid(Reason),
+    /// The source is paused; the delivery is to come again.
+    #[error("the source is paused; send it again later")]
+    Paused,
     /// No key can be derived.
     #[error("no key can be derived from the request by the source's rules")]
     MissingKey,
@@ -114,6 +117,8 @@ impl Engine {
         };
         let decoded = if source.signs_decoded { unpacked(source, &request)? } else { None };
         let facts = self.verified(source, &request, decoded.as_deref())?;
+        // Said to whom the signature shows to be the provider.
+        self.refuse_if_paused(&directory, source)?;
         // What was signed as sent is unpacked only once it is known to be genuine, and only to be looked into.
         let decoded = match decoded {
             None if looks_into_body(source) => unpacked(source, &request)?,
@@ -143,6 +148,21 @@ impl Engine {
             correlation_id = request.correlation_id,
         );
         Ok(Received { path, key: message.key, message: message.id, answer: source.answer })
+    }
+
+    /// A source that is paused sends deliveries back, unless it keeps them.
+    fn refuse_if_paused(&self, directory: &crate::Directory, source: &Source) -> Result<(), IntakeError> {
+        let paused = || {
+            let entry = directory.find(source.tenant, &source.id)?;
+            self.held(entry).paused
+        };
+        match paused().filter(|_| !source.holds_when_paused) {
+            Some(hold) => {
+                tracing::info!(event = "source_paused", source = source.id.as_str(), reason = %hold.reason);
+                Err(IntakeError::Paused)
+            }
+            None => Ok(()),
+        }
     }
 
     /// An authentic delivery that is refused must not vanish without a word.

@@ -19,6 +19,9 @@ const FAN_OUT_EVERY: DurationMs = DurationMs::from_secs(10);
 /// Time between samples of the gauges.
 const SAMPLE_EVERY: DurationMs = DurationMs::from_secs(5);
 
+/// Held jobs that are worth a millisecond's rest before they are counted again.
+const HELD_PER_MS: u64 = 10;
+
 /// After a store error.
 const STORE_PAUSE: DurationMs = DurationMs::from_secs(1);
 
@@ -97,8 +100,14 @@ impl Engine {
     }
 
     pub(crate) async fn run_sampler(self: Arc<Self>) {
+        let mut count_held_at = self.clock.now();
         loop {
-            self.refresh_gauges().await;
+            self.refresh_kept_gauges().await;
+            if self.clock.now() >= count_held_at {
+                let counted = self.count_held().await;
+                // A million is counted in a blink, but not every five seconds.
+                count_held_at = self.clock.now().after(DurationMs(counted / HELD_PER_MS));
+            }
             tokio::select! {
                 () = self.clock.sleep_until(self.clock.now().after(SAMPLE_EVERY)) => {}
                 () = self.stop.cancelled() => return,
@@ -106,8 +115,24 @@ impl Engine {
         }
     }
 
-    /// Samples the gauges: counters that the store keeps, and the lanes' heads.
+    /// Samples all gauges.
     pub async fn refresh_gauges(&self) {
+        self.refresh_kept_gauges().await;
+        self.count_held().await;
+    }
+
+    async fn count_held(&self) -> u64 {
+        match self.store.held_jobs().await {
+            Ok(held) => {
+                self.metrics.set_held_jobs(held);
+                held
+            }
+            Err(_) => 0,
+        }
+    }
+
+    /// Counters that the store keeps, and the lanes' heads.
+    async fn refresh_kept_gauges(&self) {
         if let Ok(counts) = self.store.counts().await {
             self.metrics.set_counts(&counts);
         }

@@ -168,6 +168,7 @@ impl Engine {
         }
         self.reload_directory().await?;
         if let Some(lane) = lane {
+            self.forget_lane((tenant, lane));
             self.dispatcher.note((tenant, lane), Timestamp(i64::MIN));
         }
         Ok(())
@@ -252,7 +253,7 @@ impl Engine {
         if configured == Configured::Missing { Err(EngineError::not_found("key", &id)) } else { Ok(()) }
     }
 
-    async fn put(&self, new: NewDestination) -> Result<DestinationRow, EngineError> {
+    pub(crate) async fn put(&self, new: NewDestination) -> Result<DestinationRow, EngineError> {
         let (tenant, id) = (new.tenant, new.id.to_string());
         let _changing = self.changing.lock().await;
         match self.configure(Configure::PutDestination(new)).await? {

@@ -63,6 +63,7 @@ pub struct Metrics {
     unrouted: Counter,
     stale_reports: Counter,
     oldest_due: Family<OldestLabels, Gauge<f64, AtomicU64>>,
+    held_jobs: Gauge,
     commits: CommitMetrics,
 }
 
@@ -107,6 +108,7 @@ impl Metrics {
             unrouted: Counter::default(),
             stale_reports: Counter::default(),
             oldest_due: Family::default(),
+            held_jobs: Gauge::default(),
             commits: CommitMetrics {
                 seconds: Histogram::new(COMMIT_BUCKETS),
                 rows: Histogram::new(ROW_BUCKETS),
@@ -160,8 +162,13 @@ impl Metrics {
         registry.register("store_batch_rows", "Rows that one commit made durable", self.commits.rows.clone());
         registry.register(
             "oldest_due_job_age_seconds",
-            "How long the oldest due job of a kind has been waiting",
+            "How long the oldest due job of a kind has been waiting, lanes that are held left out",
             self.oldest_due.clone(),
+        );
+        registry.register(
+            "held_jobs",
+            "Due jobs that wait for a pause, an open circuit or a disabled destination to end",
+            self.held_jobs.clone(),
         );
     }
 
@@ -235,6 +242,10 @@ impl Metrics {
                 self.active_leases.set(jobs);
             }
         }
+    }
+
+    pub(crate) fn set_held_jobs(&self, jobs: u64) {
+        self.held_jobs.set(i64::try_from(jobs).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn set_oldest_due(&self, directory: &Directory, heads: &[LaneHead], now: Timestamp) {

@@ -43,6 +43,9 @@ impl Engine {
 
     fn observe_change(&self, tenant: TenantId, change: &Change) {
         let job = &change.job;
+        if let Some(turned) = &change.turn {
+            self.observe_turn((tenant, job.lane), turned);
+        }
         if let Some(due_at) = job.state.due_at() {
             self.wake_lane(tenant, job.lane, due_at);
         }

@@ -6,8 +6,8 @@
 //! [`SLOW_AFTER`] counts as slow from then on, whoever's it is: so receivers that hang from the start or begin to hang
 //! make room for those that answer. For a while there may be up to twice as many deliveries as configured, never more.
 //!
-//! A lane begins with one slot. Each answer gives it one more, up to its endpoint's concurrency; a delivery without an
-//! answer takes it back to one.
+//! A lane begins with one slot, and begins anew after it was held. Each answer gives it one more, up to its endpoint's
+//! concurrency; a delivery without an answer takes it back to one.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -202,6 +202,13 @@ impl Slots {
         Again { own: None, waiting: state.next_waiting(kind) }
     }
 
+    /// The lane was held: what it had earned is forgotten.
+    pub(crate) fn start_over(&self, lane: LaneKey) {
+        if let Some(known) = self.state.lock().lanes.get_mut(&lane) {
+            known.window = 1;
+        }
+    }
+
     /// Whether there is a slot for a lane that is proven.
     pub(crate) fn any_free(&self) -> bool {
         self.free(&self.state.lock().taken, Kind::Proven) > 0
@@ -381,6 +388,17 @@ mod tests {
         slots.ended(lane(1), in_time(Kind::Slow));
         let taken = slots.take(lane(1), CONCURRENCY, 9);
         assert_eq!(Admission::Slots { count: 4, kind: Kind::Proven }, taken);
+    }
+
+    #[test]
+    fn r_b6_a_lane_that_was_held_earns_its_slots_anew() {
+        let slots = Slots::new(100);
+        slots.start_over(lane(1));
+        prove(&slots, 1);
+        slots.start_over(lane(1));
+        assert_eq!(1, granted(&slots, 1));
+        slots.ended(lane(1), in_time(Kind::Proven));
+        assert_eq!(2, granted(&slots, 1));
     }
 
     #[test]

@@ -75,7 +75,8 @@ impl Engine {
         for view in &jobs {
             effects.push(self.effects_of(tenant, view).await?);
         }
-        let entries = entries(&message, &jobs, &custody);
+        let mut entries = entries(&message, &jobs, &custody);
+        self.add_lane_entries(tenant, &message, &jobs, &mut entries).await?;
         let summary = summary(&message, &jobs, &effects);
         Ok(Some(Timeline { message, summary, jobs, effects, entries }))
     }

@@ -119,9 +119,6 @@ on_unknown = "reconcile"
             fault: posthaste.toml:1:1: store: PostgreSQL is not in this build; use store = "sqlite:posthaste.db"
               1 | store = …
                 | ^^^^^
-            fault: posthaste.toml:5:1: endpoint[fan_17].rate: rates are not available yet: `concurrency` bounds an endpoint; leave it out
-              5 | rate = …
-                | ^^^^
             fault: posthaste.toml:12:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
               12 | on_unknown = "reconcile"
                  | ^^^^^^^^^^

@@ -126,3 +126,36 @@ async fn r_b9_what_may_have_happened_is_shown_with_the_next_step() {
     let ended = run(posthaste(folder.path(), &replay).env("POSTHASTE_URL", url));
     assert_eq!(Some(3), ended.code, "{}", ended.err);
 }
+
+#[tokio::test]
+async fn r_b10_an_operator_pauses_and_resumes_from_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    ends(&server, 0, &["queues", "add", "carts"]);
+    let (out, _) = ends(&server, 0, &["pause", "--queue", "carts", "--reason", "the database is down"]);
+    says(&out, &["paused queue carts", "the database is down"]);
+    let (out, _) = ends(&server, 0, &["pause", "--queue", "carts", "--reason", "again"]);
+    says(&out, &["queue carts is paused already", "the database is down"]);
+    let (out, _) = ends(&server, 0, &["queues", "list"]);
+    says(&out, &["paused: the database is down"]);
+    let (out, _) = ends(&server, 0, &["resume", "--queue", "carts"]);
+    says(&out, &["resumed queue carts"]);
+    let (out, _) = ends(&server, 0, &["resume", "--queue", "carts", "--reason", "x"]);
+    says(&out, &["queue carts is not paused"]);
+    let (out, _) = ends(&server, 0, &["pause", "--scheduling", "--reason", "an incident", "--json"]);
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        ("paused", "scheduling"),
+        (answer["result"].as_str().unwrap(), answer["scope"].as_str().unwrap(),)
+    );
+    let (out, _) = ends(&server, 0, &["resume", "--scheduling"]);
+    says(&out, &["resumed scheduling"]);
+    ends(&server, 2, &["pause", "--reason", "of nothing"]);
+    ends(&server, 2, &["pause", "--scheduling", "--queue", "carts", "--reason", "of two"]);
+    ends(&server, 2, &["pause", "--scheduling"]);
+    ends(&server, 1, &["pause", "--endpoint", "carts", "--reason", "of another kind"]);
+    ends(&server, 0, &["endpoints", "add", "fan", "--to-url", "https://example.com/hooks"]);
+    let (out, _) = ends(&server, 0, &["endpoints", "enable", "fan"]);
+    says(&out, &["endpoint fan is enabled already"]);
+    ends(&server, 2, &["queues", "enable", "carts"]);
+}

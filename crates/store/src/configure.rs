@@ -131,7 +131,8 @@ pub enum Configure {
     /// A changed one keeps `created_at` and gets `updated_at`, also if nothing differs. A new one gets the lane that its
     /// id had before it was deleted, whatever its kind was then; else the tenant's next number, from 1.
     PutDestination(NewDestination),
-    /// Deletes a destination. Its lane and jobs stay. One of another kind is [`Configured::Missing`].
+    /// Deletes a destination. Its lane and jobs stay; what held the lane ends. One of another kind is
+    /// [`Configured::Missing`].
     DeleteDestination {
         /// Whose.
         tenant: TenantId,

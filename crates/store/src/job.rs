@@ -8,7 +8,7 @@ use posthaste_core::{
     LaneId, LateReport, MessageKey, Nature, Path, Policy, Refusal, Start, StateName, TenantId, Timestamp,
 };
 
-use crate::MessageBody;
+use crate::{LaneTurn, MessageBody};
 
 /// Distinct lines of policy that are kept in memory. The core has some twenty.
 const POLICY_LINES_MAX: usize = 256;
@@ -73,6 +73,8 @@ pub struct Change {
     pub key: MessageKey,
     /// When the message was accepted.
     pub accepted_at: Timestamp,
+    /// What the end of an attempt meant for the lane, if it was news.
+    pub turn: Option<Box<LaneTurn>>,
 }
 
 /// Asks for due jobs of one lane.
@@ -107,8 +109,8 @@ pub struct LeaseGrant {
     pub jobs: Vec<LeasedJob>,
     /// Jobs that evidence settled where an attempt would have begun.
     pub settled: Vec<Change>,
-    /// When the lane's next job is due after this, held times included; `None` if none waits. May be past. What
-    /// [`crate::Reads::heads`] would say of the lane.
+    /// When the lane's next job is due after this, held times included; `None` if none waits, or somebody must act first.
+    /// May be past. What [`crate::Reads::heads`] would say of the lane, but not before its rate allows the next attempt.
     pub next_due: Option<Timestamp>,
 }
 

@@ -10,6 +10,7 @@ mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod job;
+mod lanes;
 mod ledger;
 mod ledger_steps;
 pub mod memory;
@@ -29,6 +30,7 @@ pub use job::{
     Applied, AppliedOutcome, AttemptView, Change, JobCommand, JobFilter, JobView, LaneHead, LeaseGrant,
     LeaseRequest, LeasedJob, policy_line,
 };
+pub use lanes::{LaneAct, LaneCommand, LaneEvent, LaneEventKind, LaneTurn, LaneView, Lanes, Steered};
 pub use ledger::{
     LedgerAction, LedgerAnswer, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ResetNote, StoredResult,
 };

@@ -37,7 +37,7 @@ pub trait Clock: Send + Sync {
 /// [`crate::Target`] is the one that the store gave to its destination; message ids differ within their first 96
 /// bits, since a job's id holds no more of them; sizes are within [`posthaste_core::limits`]. A store keeps whatever
 /// text and bytes it is given as they are, NUL bytes too, and keeps numbers up to `i64::MAX`.
-pub trait Store: Reads + crate::Retain + crate::Schedules {
+pub trait Store: Reads + crate::Retain + crate::Schedules + crate::Lanes {
     /// Accepts messages: claims all their names and stores payload and jobs, or finds who has the names.
     ///
     /// One commit; answers in order. A message fails alone, and sees those before it in the same call.
@@ -67,8 +67,9 @@ pub trait Store: Reads + crate::Retain + crate::Schedules {
     /// job's command writes nothing, no hold either, and leaves the others alone.
     fn apply(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>>;
 
-    /// Leases due jobs, by share, oldest `due_at` first; a lane that is held gives none. One commit; answers in
-    /// order.
+    /// Leases due jobs, by share, oldest `due_at` first; a lane gives as many as [`posthaste_core::Lane::admits`], none
+    /// while it is held. While the tenant's scheduling is paused, fresh work that became due since then waits. One commit;
+    /// answers in order.
     ///
     /// Candidates are due at or before now, and wait for an attempt: a job that waits for a look-up is none, whatever
     /// else is known of it, and doesn't count as waiting. [`posthaste_core::share_out`] says how many of each share to

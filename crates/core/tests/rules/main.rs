@@ -8,6 +8,7 @@ mod budgets;
 mod classification;
 mod common;
 mod field_cases;
+mod lane;
 mod ledger;
 mod limits;
 mod operator;

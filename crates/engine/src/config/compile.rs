@@ -12,7 +12,7 @@ use posthaste_receiver::{
 use super::{
     AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, OnUnknownSpec, Queue,
     QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec,
-    format_duration,
+    WhenPausedSpec, format_duration, lane::lane_rules,
 };
 
 /// Headers that an endpoint's own headers can't be, beside those that start with `webhook-` or `posthaste-`.
@@ -78,6 +78,7 @@ pub fn compile_endpoint(
     let policy = Policy {
         idempotent: spec.idempotent,
         on_unknown: on_unknown(spec.on_unknown)?,
+        lane: lane_rules(spec)?,
         ..retry(Policy::endpoint_default(), spec.retry.as_ref())?
     };
     Ok(Endpoint {
@@ -158,6 +159,7 @@ pub fn compile_source(
         delay: spec.delay.map_or(DurationMs::ZERO, |text| text.0),
         body_limit,
         answer: answer(spec.answer.as_ref())?,
+        holds_when_paused: spec.when_paused == Some(WhenPausedSpec::Hold),
         owner: owner(spec.owner.as_deref())?,
         enabled: spec.enabled.unwrap_or(true),
     })
@@ -415,7 +417,7 @@ pub(super) fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError>
     }
 }
 
-fn from_one(path: &str, value: u32) -> Result<u32, ConfigError> {
+pub(super) fn from_one(path: &str, value: u32) -> Result<u32, ConfigError> {
     if value == 0 {
         return Err(ConfigError::new(path, "0 would try nothing", "give 1 or more"));
     }

@@ -106,6 +106,8 @@ pub struct Source {
     pub body_limit: usize,
     /// What to answer.
     pub answer: AnswerStyle,
+    /// Whether deliveries are accepted and kept while it is paused, instead of sent back.
+    pub holds_when_paused: bool,
     /// Who answers for it.
     pub owner: Option<Box<str>>,
     /// Whether it takes part.

@@ -3,6 +3,7 @@
 mod compile;
 mod compiled;
 mod error;
+mod lane;
 mod rules;
 mod schedule;
 mod spec;
@@ -15,7 +16,7 @@ pub(crate) use rules::{Derivation, namespaced};
 pub use rules::{KeyRule, TypeRule};
 pub use schedule::{CatchUpSpec, Schedule, ScheduleSpec, compile_schedule};
 pub use spec::{
-    AnswerSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
-    SourceSpec, ToSpec, WebhookIdSpec,
+    AnswerSpec, CircuitSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec,
+    SignedSpec, SourceSpec, ToSpec, WebhookIdSpec, WhenPausedSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

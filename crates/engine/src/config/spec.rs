@@ -65,6 +65,34 @@ pub struct RetrySpec {
     pub jitter: Option<f64>,
 }
 
+/// When an endpoint is left alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitSpec {
+    /// Failures in a row that open the circuit; 10 unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u32>,
+    /// How long it stays open the first time; doubles each time a probe fails. 30 s unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_for: Option<DurationText>,
+    /// How long it stays open at most before the next probe; 15 min unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_for_max: Option<DurationText>,
+    /// How long there may be failures without one success until the endpoint is disabled; 5 days unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_after: Option<DurationText>,
+}
+
+/// What a source does with deliveries while it is paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenPausedSpec {
+    /// Answers 503 with `Retry-After`: the provider keeps them.
+    Refuse,
+    /// Accepts and keeps them; their jobs are made when the source goes on.
+    Hold,
+}
+
 /// A destination that we push to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,6 +110,12 @@ pub struct EndpointSpec {
     /// Requests at once; 10 unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
+    /// Requests in a time at most: `50/s`, `600/m`, `1000/h`. As many as they come unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// When requests stop for a while because the receiver is ill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<CircuitSpec>,
     /// The whole exchange; 15 s unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationText>,
@@ -246,6 +280,9 @@ pub struct SourceSpec {
     /// What to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerSpec>,
+    /// What to do with deliveries while the source is paused: `refuse` (default) or `hold`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_paused: Option<WhenPausedSpec>,
     /// Who answers for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,

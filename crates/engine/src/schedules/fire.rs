@@ -43,8 +43,8 @@ impl Engine {
     }
 
     /// Whether new scheduling is paused for a tenant: its schedules then don't fire, as if each of them was paused.
-    pub fn scheduling_paused(&self, _tenant: TenantId) -> bool {
-        false
+    pub fn scheduling_paused(&self, tenant: TenantId) -> bool {
+        self.scheduling_pause(tenant).is_some()
     }
 
     /// Begins the loop anew if it panics.

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
 mod delivery;
+mod lanes;
+mod outage;
 mod pull;
 mod retention;
 mod schedules;

@@ -142,6 +142,8 @@ pub(crate) fn endpoint(id: &str) -> EndpointSpec {
         types: Vec::new(),
         secrets: vec!["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned()],
         concurrency: None,
+        rate: None,
+        circuit: None,
         timeout: None,
         idempotent: false,
         ledger_lease: None,

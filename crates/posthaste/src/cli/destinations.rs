@@ -21,6 +21,8 @@ pub(super) enum DestinationsCommand {
     Add(Box<AddArgs>),
     /// Delete one; jobs that it is still owed are dead-lettered
     Remove(OneArgs),
+    /// Endpoints: let one go on that was disabled
+    Enable(super::pauses::EnableArgs),
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +75,12 @@ pub(super) struct AddArgs {
 pub(super) async fn run(kind: DestinationKind, command: DestinationsCommand) -> Result<Outcome, Failure> {
     let path = path(kind);
     match command {
+        DestinationsCommand::Enable(args) if kind == DestinationKind::Endpoint => {
+            super::pauses::enable(args).await
+        }
+        DestinationsCommand::Enable(_) => {
+            Err(Failure::usage("only endpoints are disabled by their receivers; see resume"))
+        }
         DestinationsCommand::List(server) => list(kind, &server).await,
         DestinationsCommand::Show(args) => {
             let answer = Client::new(&args.server)?.get(&format!("{path}/{}", encoded(&args.id))).await?.body;
@@ -156,15 +164,32 @@ async fn list(kind: DestinationKind, server: &ServerArgs) -> Result<Outcome, Fai
     let rows = rows.iter().map(|row| {
         let mut cells = vec![shown(&row["id"])];
         cells.extend(columns.iter().map(|(_, field)| words(&row[*field])));
-        let state = match (row["problem"].as_str(), row["enabled"].as_bool()) {
-            (Some(problem), _) => format!("broken: {}", output::printable(problem)),
-            (None, Some(false)) => "disabled".to_owned(),
-            (None, _) => "enabled".to_owned(),
-        };
+        let state = state(row);
         cells.extend([shown(&row["owner"]), shown(&row["managed_by"]), state]);
         cells
     });
     output::table(&headings, rows.collect())
+}
+
+/// Whether it takes part, and why not.
+fn state(row: &Value) -> String {
+    let said = |word: &str, reason: &Value| match reason.as_str() {
+        Some(reason) => format!("{word}: {}", output::printable(reason)),
+        None => word.to_owned(),
+    };
+    if row["problem"].is_string() {
+        return said("broken", &row["problem"]);
+    }
+    if row["enabled"].as_bool() == Some(false) {
+        return said("disabled", &row["disabled_reason"]);
+    }
+    if row["paused_at"].is_string() {
+        return said("paused", &row["paused_reason"]);
+    }
+    match row["circuit"].as_str() {
+        Some("open" | "half_open") => format!("circuit {}", shown(&row["circuit"])),
+        Some(_) | None => "enabled".to_owned(),
+    }
 }
 
 fn print_one(answer: &Value, server: &ServerArgs) -> Result<Outcome, Failure> {

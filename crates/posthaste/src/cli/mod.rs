@@ -13,6 +13,7 @@ mod keys;
 mod ledger;
 mod operate;
 mod output;
+mod pauses;
 mod publish;
 mod reference;
 mod schedules;
@@ -57,6 +58,10 @@ enum Command {
     /// List, show, cancel, replay, resend and reconcile jobs
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
+    /// Hold scheduling, a queue, an endpoint or a source: nothing new begins, nothing is lost
+    Pause(pauses::PauseArgs),
+    /// Let go on what was paused
+    Resume(pauses::ResumeArgs),
     /// Destinations that we push to
     #[command(subcommand)]
     Endpoints(destinations::DestinationsCommand),
@@ -155,6 +160,8 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::States(args) => reference::states(args),
         Command::Classes(args) => reference::classes(args),
         Command::Jobs(command) => jobs::run(command).await,
+        Command::Pause(args) => pauses::pause(args).await,
+        Command::Resume(args) => pauses::resume(args).await,
         Command::Endpoints(command) => destinations::run(DestinationKind::Endpoint, command).await,
         Command::Queues(command) => destinations::run(DestinationKind::Queue, command).await,
         Command::Sources(command) => destinations::run(DestinationKind::Source, command).await,

@@ -59,10 +59,8 @@ pub(super) const SETTINGS: &[(&str, Kind)] = &[
 const SECTIONS: &[&str] = &["outbound", "limits", "retention", "log"];
 
 /// Settings of the contract that do nothing yet. Taking them in silence would be a lie.
-pub(super) const NOT_YET: &[(&str, &str)] = &[
-    ("tls", "TLS on the listener is not available yet: put a TLS proxy in front"),
-    ("rate", "rates are not available yet: `concurrency` bounds an endpoint"),
-];
+pub(super) const NOT_YET: &[(&str, &str)] =
+    &[("tls", "TLS on the listener is not available yet: put a TLS proxy in front")];
 
 /// The last value of one setting.
 #[derive(Clone, Debug)]

@@ -97,5 +97,6 @@ codes! {
     Overloaded = "overloaded", 503, "More work waits than is taken on";
     Conflict = "conflict", 503, "Somebody else wrote first";
     Draining = "draining", 503, "The server is shutting down";
+    SourcePaused = "source_paused", 503, "The source is paused";
     SourceUnavailable = "source_unavailable", 503, "The source can't take deliveries at the moment";
 }

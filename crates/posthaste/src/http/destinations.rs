@@ -4,7 +4,7 @@ use axum::{body::Body, extract::State, response::Response};
 use http::{HeaderMap, StatusCode, Uri};
 use posthaste_core::DestinationId;
 use posthaste_engine::{
-    EngineError, PutOutcome,
+    Engine, EngineError, PutOutcome,
     config::{EndpointSpec, QueueSpec, SourceSpec},
 };
 use posthaste_store::{DestinationKind, ManagedBy};
@@ -34,7 +34,7 @@ pub(super) fn list(
     let entries = directory.list(caller.tenant, kind);
     let page =
         Page::of_sorted(entries, |entry| entry.row.id.to_string(), query.get("cursor"), query.limit()?);
-    let data = page.data.into_iter().map(destination_view::of_entry).collect();
+    let data = page.data.into_iter().map(|entry| destination_view::of_entry(state.engine(), entry)).collect();
     Ok(answer(StatusCode::OK, &Page { data, next_cursor: page.next_cursor }))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn get(
     let directory = state.engine().directory();
     let entry = DestinationId::new(id).ok().and_then(|id| directory.find(caller.tenant, &id));
     let entry = entry.filter(|entry| entry.row.kind == kind).ok_or_else(|| unknown(kind, id))?;
-    Ok(answer(StatusCode::OK, &destination_view::of_entry(entry)))
+    Ok(answer(StatusCode::OK, &destination_view::of_entry(state.engine(), entry)))
 }
 
 /// Deletes a destination.
@@ -98,7 +98,7 @@ pub(super) async fn put(
         }
     };
     let status = if must_be_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(answer(status, &made(&outcome)))
+    Ok(answer(status, &made(engine, &outcome)))
 }
 
 /// What to make or change.
@@ -111,8 +111,9 @@ pub(super) struct Put<'a> {
 }
 
 /// The destination, with the secret that was made for it: shown this once.
-fn made(outcome: &PutOutcome) -> Map<String, Value> {
-    let mut object = destination_view::of_row(&outcome.row);
+fn made(engine: &Engine, outcome: &PutOutcome) -> Map<String, Value> {
+    let held = engine.held_at(&outcome.row);
+    let mut object = destination_view::of_row(&outcome.row, &held, engine.now());
     if let Some(secret) = &outcome.new_secret {
         object.insert("secret".to_owned(), secret.as_str().into());
     }

@@ -24,6 +24,7 @@ mod openapi;
 mod operate;
 mod overview;
 mod paging;
+mod pauses;
 mod problem;
 mod publish;
 mod publish_request;

@@ -15,8 +15,8 @@ use utoipa::{
 use super::{
     archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, schedules,
-    timeline,
+    health, intake, jobs, keys, ledger, messages, operate, overview, pauses, publish, queue, reports,
+    schedules, timeline,
 };
 
 #[derive(OpenApi)]
@@ -67,15 +67,7 @@ use super::{
         sources::get,
         sources::put,
         sources::delete,
-        schedules::list,
-        schedules::create,
-        schedules::get,
-        schedules::put,
-        schedules::delete,
-        schedules::pause,
-        schedules::resume,
-        schedules::run,
-        schedules::next,
+    schedules::list, schedules::create, schedules::get, schedules::put, schedules::delete, schedules::pause, schedules::resume, schedules::run, schedules::next, pauses::pause, pauses::resume, pauses::enable, pauses::endpoints::pause, pauses::endpoints::resume, pauses::queues::pause, pauses::queues::resume, pauses::sources::pause, pauses::sources::resume,
         keys::create,
         keys::list,
         keys::revoke,
@@ -161,7 +153,7 @@ mod tests {
             "jitter": 0.5,
         });
         let endpoint = json!({
-            "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "timeout": "1s",
+            "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "rate": "1/s", "circuit": {"failures": 1}, "timeout": "1s",
             "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
             "owner": "o", "enabled": true,
         });
@@ -172,7 +164,7 @@ mod tests {
         let source = json!({
             "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
             "to": {"queue": "q"}, "delay": "1s", "body_limit": 1, "tolerance": "1s", "signed": "wire", "allow_unsigned": true,
-            "answer": "json", "owner": "o", "enabled": true,
+            "answer": "json", "when_paused": "hold", "owner": "o", "enabled": true,
         });
         assert_eq!(fields_of("Endpoint"), read_by_the_engine::<EndpointSpec>(&endpoint));
         assert_eq!(fields_of("Queue"), read_by_the_engine::<QueueSpec>(&queue));
@@ -184,5 +176,8 @@ mod tests {
         assert_eq!(fields_of("Schedule"), read_by_the_engine::<ScheduleSpec>(&schedule));
         let retry_fields = read_by_the_engine::<posthaste_engine::config::RetrySpec>(&retry);
         assert_eq!(fields_of("Retry"), retry_fields);
+        let circuit = json!({"failures": 1, "open_for": "1s", "open_for_max": "1s", "disable_after": "1s"});
+        let circuit_fields = read_by_the_engine::<posthaste_engine::config::CircuitSpec>(&circuit);
+        assert_eq!(fields_of("Circuit"), circuit_fields);
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use posthaste_core::{LaneId, StateName, TenantId, Timestamp};
-use posthaste_engine::{Destination, Directory, Entry, ScheduleView};
+use posthaste_engine::{Destination, Directory, Engine, Entry, ScheduleView};
 use posthaste_store::DestinationKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{AppState, Caller, Problem, json::answer, problem::ProblemJson, time::Time};
+use super::{AppState, Caller, Problem, json::answer, pauses::HeldJson, problem::ProblemJson, time::Time};
 
 /// How a tenant stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,10 +25,24 @@ pub(crate) struct Overview {
     /// When the job that waits longest became due; `null` if none is due.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) oldest_due_at: Option<Time>,
+    /// Whether new work is held: since when, why, by whom; `null` if it is not.
+    pub(crate) scheduling_paused: Option<SchedulingPause>,
     /// Endpoints, queues and sources.
     pub(crate) destinations: Vec<DestinationLine>,
     /// Schedules.
     pub(crate) schedules: Vec<ScheduleLine>,
+}
+
+/// A pause of scheduling.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SchedulingPause {
+    /// Since when.
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) paused_at: Time,
+    /// Why.
+    pub(crate) reason: Box<str>,
+    /// Who.
+    pub(crate) by: Box<str>,
 }
 
 /// A destination or source in one line.
@@ -49,6 +63,9 @@ pub(crate) struct DestinationLine {
     pub(crate) next_due_at: Option<Time>,
     /// What is wrong with its configuration.
     pub(crate) problem: Option<String>,
+    /// What holds it.
+    #[serde(flatten)]
+    pub(crate) held: HeldJson,
 }
 
 /// A schedule in one line.
@@ -101,6 +118,12 @@ impl Overview {
             oldest_due_at: due.values().copied().min().filter(|due_at| *due_at <= now).map(Time),
             destinations: lines(&directory, tenant, &due),
             schedules: engine.schedules(tenant).await?.into_iter().map(schedule_line).collect(),
+            scheduling_paused: engine.scheduling_pause(tenant).map(|hold| SchedulingPause {
+                paused_at: Time(hold.at),
+                reason: hold.reason,
+                by: hold.by,
+            }),
+            destinations: lines(engine, &directory, tenant, &due),
         })
     }
 }
@@ -115,18 +138,24 @@ fn schedule_line(view: ScheduleView) -> ScheduleLine {
     }
 }
 
-fn lines(directory: &Directory, tenant: TenantId, due: &BTreeMap<LaneId, Timestamp>) -> Vec<DestinationLine> {
+fn lines(
+    engine: &Engine,
+    directory: &Directory,
+    tenant: TenantId,
+    due: &BTreeMap<LaneId, Timestamp>,
+) -> Vec<DestinationLine> {
     let kinds = [DestinationKind::Queue, DestinationKind::Endpoint, DestinationKind::Source];
     let entries = kinds.into_iter().flat_map(|kind| directory.list(tenant, kind));
-    entries.map(|entry| line(entry, due.get(&entry.row.lane).copied())).collect()
+    entries.map(|entry| line(engine, entry, due.get(&entry.row.lane).copied())).collect()
 }
 
-fn line(entry: &Entry, next_due_at: Option<Timestamp>) -> DestinationLine {
+fn line(engine: &Engine, entry: &Entry, next_due_at: Option<Timestamp>) -> DestinationLine {
     let row = &entry.row;
+    let held = engine.held(entry);
     DestinationLine {
         id: row.id.to_string(),
         kind: row.kind.as_str(),
-        enabled: row.enabled,
+        enabled: row.enabled && held.disabled.is_none(),
         owner: row.owner.clone(),
         managed_by: row.managed_by.as_str(),
         next_due_at: next_due_at.map(Time),
@@ -134,5 +163,6 @@ fn line(entry: &Entry, next_due_at: Option<Timestamp>) -> DestinationLine {
             Destination::Broken { problem, .. } => Some(problem.to_string()),
             Destination::Endpoint(_) | Destination::Queue(_) | Destination::Source(_) => None,
         },
+        held: HeldJson::of(&held, engine.now()),
     }
 }

@@ -10,8 +10,8 @@ use http::{Method, Uri};
 use super::{
     AppState, Code, Problem, archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue, reports,
-    schedules, timeline, ui,
+    health, intake, jobs, keys, ledger, messages, openapi, operate, overview, pauses, publish, queue,
+    reports, schedules, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.
@@ -80,6 +80,7 @@ fn api() -> Router<AppState> {
         .route("/v1/keys", post(keys::create).get(keys::list))
         .route("/v1/keys/{id}", axum::routing::delete(keys::revoke))
         .merge(configuration())
+        .merge(pauses::router())
         .merge(ui::routes())
 }
 

@@ -27,6 +27,11 @@ pub(crate) struct EndpointSchema {
     /// Requests at once; 10 unless told.
     #[schema(minimum = 1, maximum = 10_000)]
     concurrency: Option<u32>,
+    /// Requests in a time at most; as many as they come unless told.
+    #[schema(examples("50/s", "600/m"))]
+    rate: Option<String>,
+    /// When requests stop for a while because the receiver is ill.
+    circuit: Option<CircuitSchema>,
     /// The whole exchange; 15 s unless told.
     #[schema(examples("15s"))]
     timeout: Option<String>,
@@ -50,6 +55,24 @@ pub(crate) struct EndpointSchema {
     owner: Option<String>,
     /// Whether it takes part; true unless told.
     enabled: Option<bool>,
+}
+
+/// When an endpoint is left alone.
+#[derive(ToSchema)]
+#[schema(as = Circuit)]
+pub(crate) struct CircuitSchema {
+    /// Failures in a row that open the circuit; 10 unless told.
+    #[schema(minimum = 1)]
+    failures: Option<u32>,
+    /// How long it stays open the first time; doubles each time a probe fails. 30 s unless told.
+    #[schema(examples("30s"))]
+    open_for: Option<String>,
+    /// How long it stays open at most before the next probe; 15 min unless told.
+    #[schema(examples("15m"))]
+    open_for_max: Option<String>,
+    /// How long there may be failures without one success until the endpoint is disabled; 5 days unless told.
+    #[schema(examples("5d"))]
+    disable_after: Option<String>,
 }
 
 /// A retry policy. `delays` and `base`/`cap` exclude each other.
@@ -142,6 +165,9 @@ pub(crate) struct SourceSchema {
     /// What to answer: `"json"` (default), `"empty"`, or a status from 200 to 299.
     #[schema(value_type = Option<Value>)]
     answer: Option<serde_json::Value>,
+    /// What to do with deliveries while the source is paused: `refuse` (default) or `hold`.
+    #[schema(examples("refuse", "hold"))]
+    when_paused: Option<String>,
     /// Who answers for it.
     #[schema(max_length = 128)]
     owner: Option<String>,
@@ -187,6 +213,26 @@ pub(crate) struct DestinationJson {
     secrets_total: Option<u32>,
     /// What is wrong with its configuration.
     problem: Option<String>,
+    /// Since when it is paused; `null` if it is not.
+    #[schema(format = DateTime)]
+    paused_at: Option<String>,
+    /// Why it is paused.
+    paused_reason: Option<String>,
+    /// Who paused it.
+    paused_by: Option<String>,
+    /// Since when it is disabled by a rule or by its receiver; `null` if it is not.
+    #[schema(format = DateTime)]
+    disabled_at: Option<String>,
+    /// Why it is disabled.
+    disabled_reason: Option<String>,
+    /// Who disabled it.
+    disabled_by: Option<String>,
+    /// `closed`: requests go to it. `open`: none does, until `circuit_until`. `half_open`: one probes.
+    #[schema(examples("closed", "open", "half_open"))]
+    circuit: String,
+    /// When the next probe may go.
+    #[schema(format = DateTime)]
+    circuit_until: Option<String>,
     /// A secret that was made for it: only in the answer that makes it.
     secret: Option<String>,
 }

@@ -14,6 +14,7 @@ mod ledger_race;
 mod manage;
 mod operate;
 mod pages;
+mod pauses;
 mod payload;
 mod publish;
 mod schedules;

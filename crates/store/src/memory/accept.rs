@@ -52,14 +52,15 @@ impl Tables {
         self.last_seq += 1;
         let seq = self.last_seq;
         let jobs_total = targets.len();
+        let held_by = self.paused_source(tenant, new.source.as_ref()).filter(|_| !targets.is_empty());
         let message = Message { seq, accepted_at: now, jobs_total, duplicates: 0, others, given: new };
         for key in message.others.keys().chain([&message.given.key]) {
             self.names.insert((tenant, key.clone()), id);
         }
         let taken = self.messages.insert((tenant, id), message);
         assert!(taken.is_none(), "{id} names two messages");
-        if targets.len() > limits::FANOUT_INLINE_MAX {
-            self.fanouts.insert(seq, FanOut { tenant, message: id, due_at, targets, made: 0 });
+        if targets.len() > limits::FANOUT_INLINE_MAX || held_by.is_some() {
+            self.fanouts.insert(seq, FanOut { tenant, message: id, due_at, targets, made: 0, held_by });
         } else {
             let birth = Birth { tenant, message: id, due_at, now, share: Share::Fresh };
             for target in targets {
@@ -105,7 +106,7 @@ impl Tables {
     }
 
     fn make_job(&mut self, birth: Birth, target: Target) {
-        let held_ms = self.held_ms(birth.tenant, target.lane);
+        let held_ms = self.held_ms(birth.tenant, target.lane, birth.now);
         let job = accepting::job_of(birth, target.lane, target.kind, held_ms);
         self.insert_job(&job, target);
     }
@@ -136,10 +137,12 @@ impl Tables {
         let mut lanes = std::collections::BTreeSet::new();
         let mut jobs = 0;
         while jobs < jobs_max
-            && let Some((seq, mut fan_out)) = self.fanouts.pop_first()
+            && let Some(seq) = self.next_fan_out()
+            && let Some(mut fan_out) = self.fanouts.remove(&seq)
         {
             let (tenant, message) = (fan_out.tenant, fan_out.message);
-            let share = accepting::fan_out_share(self.messages[&(tenant, message)].accepted_at, now);
+            let accepted_at = self.messages[&(tenant, message)].accepted_at;
+            let share = self.fan_out_share(tenant, accepted_at, fan_out.due_at, now);
             let birth = Birth { tenant, message, due_at: fan_out.due_at, now, share };
             let left = &fan_out.targets[fan_out.made..];
             for target in left.iter().take(jobs_max - jobs).cloned().collect::<Vec<_>>() {
@@ -153,6 +156,6 @@ impl Tables {
             }
         }
         let heads = lanes.into_iter().filter_map(|(tenant, lane)| self.head(tenant, lane)).collect();
-        FanOutStep { jobs, heads, more: !self.fanouts.is_empty() }
+        FanOutStep { jobs, heads, more: self.next_fan_out().is_some() }
     }
 }

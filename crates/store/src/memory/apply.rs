@@ -29,7 +29,7 @@ impl Tables {
 
     fn hold(&mut self, tenant: TenantId, lane: LaneId, until: Timestamp) {
         if let Some(lane) = self.lanes.get_mut(&(tenant, lane)) {
-            lane.not_before = lane.not_before.max(until);
+            lane.lane.not_before = lane.lane.not_before.max(until);
         }
     }
 
@@ -43,7 +43,7 @@ impl Tables {
     ) -> (Result<Answer, Refusal>, Option<Change>) {
         let entry = self.entry_beside(job);
         let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
-        let facts = self.facts(job, command, fact);
+        let facts = self.facts(job, command, fact, now);
         let verdict = transition(job, &facts, &command.command, &command.policy, now);
         let message = self.message_of(job.tenant, job.id).0;
         if let Some(entry) = step::custody_of(job, message, command, &verdict, now)
@@ -53,7 +53,10 @@ impl Tables {
         {
             self.note(entry);
         }
-        let (reply, change) = self.write_verdict(job, verdict);
+        let (reply, mut change) = self.write_verdict(job, verdict);
+        if let Some(change) = &mut change {
+            change.turn = self.lane_after_step(command, change, now);
+        }
         self.entry_after_step(entry.as_ref(), change.as_ref(), &command.command, guarded, now);
         (reply, change)
     }
@@ -74,12 +77,15 @@ impl Tables {
                 let (after, row, reply) = decision.into_parts();
                 self.write_job(job, &after);
                 let ended = row.and_then(|row| self.write_attempt(job.tenant, job.id, row));
-                (reply, Some(Change { from, command, nature, job: after, ended, key, accepted_at }))
+                (
+                    reply,
+                    Some(Change { from, command, nature, job: after, ended, key, accepted_at, turn: None }),
+                )
             }
         }
     }
 
-    fn facts(&self, job: &Job, command: &JobCommand, entry: Entry) -> Facts {
+    fn facts(&self, job: &Job, command: &JobCommand, entry: Entry, now: Timestamp) -> Facts {
         let needs = step::needs(job, &command.command);
         let own = needs.own.and_then(|attempt| self.attempts.get(&(job.tenant, job.id, attempt)));
         let span = if needs.span {
@@ -92,7 +98,7 @@ impl Tables {
             own: own.map(record_of),
             entry,
             span,
-            lane_held_ms: self.held_ms(job.tenant, job.lane),
+            lane_held_ms: self.held_ms(job.tenant, job.lane, now),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Tenants, destinations, API keys.
 
-use posthaste_core::{ApiKeyId, DestinationId, LaneId, TenantId, Timestamp};
+use posthaste_core::{ApiKeyId, DestinationId, Lane, LaneId, TenantId, Timestamp};
 
-use super::tables::{Lane, Tables};
+use super::tables::{LaneRow, Tables};
 use crate::{ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, NewDestination};
 
 impl Tables {
@@ -10,7 +10,9 @@ impl Tables {
         match change {
             Configure::Tenant { name } => self.tenant(name),
             Configure::PutDestination(new) => self.put_destination(new, now),
-            Configure::DeleteDestination { tenant, id, kind } => self.delete_destination(tenant, id, kind),
+            Configure::DeleteDestination { tenant, id, kind } => {
+                self.delete_destination(tenant, id, kind, now)
+            }
             Configure::PutApiKey(row) => self.put_api_key(row, now),
             Configure::RevokeApiKey { tenant, id } => self.revoke_api_key(tenant, id, now),
         }
@@ -44,6 +46,7 @@ impl Tables {
             created_at,
             updated_at: now,
         };
+        self.change_lane(row.tenant, row.lane, |lane| lane.switched(!row.enabled, now));
         self.destinations.insert(at, row.clone());
         Configured::Destination(Box::new(row))
     }
@@ -55,7 +58,7 @@ impl Tables {
             return *lane;
         }
         let lane = LaneId(lanes.next_back().map_or(1, |((_, last), _)| last.0 + 1));
-        let new = Lane { destination: destination.clone(), not_before: Timestamp(0), held_ms: 0 };
+        let new = LaneRow { destination: destination.clone(), lane: Lane::default() };
         self.lanes.insert((tenant, lane), new);
         lane
     }
@@ -65,11 +68,14 @@ impl Tables {
         tenant: TenantId,
         id: DestinationId,
         kind: DestinationKind,
+        now: Timestamp,
     ) -> Configured {
         let at = (tenant, id);
         match self.destinations.get(&at) {
             Some(known) if known.kind == kind => {
+                let lane = known.lane;
                 self.destinations.remove(&at);
+                self.change_lane(tenant, lane, |lane| lane.deleted(now));
                 Configured::Deleted
             }
             Some(_) | None => Configured::Missing,

@@ -21,19 +21,19 @@ impl Tables {
                 bytes = more;
             }
         }
-        grant.next_due = self.head(request.tenant, request.lane).map(|head| head.due_at);
+        self.leased_from(request, &grant, now);
+        grant.next_due = self.next_due(request);
         grant
     }
 
     /// The jobs to try, in the order of the answer.
     fn candidates(&self, request: &LeaseRequest, now: Timestamp) -> Vec<JobId> {
         let (tenant, lane) = (request.tenant, request.lane);
-        if self.lanes.get(&(tenant, lane)).is_none_or(|lane| now < lane.not_before) {
-            return Vec::new();
-        }
-        let limit = request.limit.min(limits::CONSUME_MAX);
+        let Some(row) = self.lanes.get(&(tenant, lane)) else { return Vec::new() };
+        let limit = row.lane.admits(request.policy.lane.rate, request.limit.min(limits::CONSUME_MAX), now);
         let due_of = |share| -> Vec<JobId> {
-            let due = self.waiting_of(tenant, lane, share).take_while(|(due_at, _)| *due_at <= now);
+            let until = if share == Share::Fresh { self.fresh_until(tenant, now) } else { now };
+            let due = self.waiting_of(tenant, lane, share).take_while(|(due_at, _)| *due_at <= until);
             due.map(|(_, job)| job).take(limit).collect()
         };
         let due = [Share::Fresh, Share::Retry, Share::Bulk].map(due_of);

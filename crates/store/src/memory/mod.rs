@@ -6,6 +6,7 @@
 mod accept;
 mod apply;
 mod configure;
+mod lanes;
 mod lease;
 mod ledger;
 mod read;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::{
-    ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, EventId, Job, JobId, JobRow, LaneId, LeaseRow,
-    MessageId, MessageKey, NextStep, Share, State, TenantId, Timestamp,
+    ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, EventId, Job, JobId, JobRow, Lane, LaneId, LeaseRow,
+    MessageId, MessageKey, NextStep, Scheduling, Share, State, TenantId, Timestamp,
 };
 
 use super::retention::{Archived, ArchivedEntry};
 use crate::{
-    ApiKeyRow, ArchiveFile, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneHead, LedgerEntry,
-    NewMessage, ScheduleRow, Stage, Target, step,
+    ApiKeyRow, ArchiveFile, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneEvent, LaneHead,
+    LedgerEntry, NewMessage, ScheduleRow, Stage, Target, step,
 };
 
 /// The epoch of every store in memory: it can't go back in time.
@@ -20,7 +20,10 @@ pub(super) const EPOCH: Epoch = Epoch(1);
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) tenants: BTreeMap<TenantId, Box<str>>,
-    pub(super) lanes: BTreeMap<(TenantId, LaneId), Lane>,
+    pub(super) lanes: BTreeMap<(TenantId, LaneId), LaneRow>,
+    pub(super) scheduling: BTreeMap<TenantId, Scheduling>,
+    /// Of each lane, oldest first; of `None` the tenant's scheduling.
+    pub(super) lane_events: BTreeMap<(TenantId, Option<LaneId>), Vec<LaneEvent>>,
     pub(super) destinations: BTreeMap<(TenantId, DestinationId), DestinationRow>,
     pub(super) api_keys: BTreeMap<(TenantId, ApiKeyId), ApiKeyRow>,
     /// Every name of every message.
@@ -48,10 +51,9 @@ pub(super) struct Tables {
 }
 
 /// A lane outlives its destination.
-pub(super) struct Lane {
+pub(super) struct LaneRow {
     pub(super) destination: DestinationId,
-    pub(super) not_before: Timestamp,
-    pub(super) held_ms: u64,
+    pub(super) lane: Lane,
 }
 
 /// A message as it was accepted, without its targets.
@@ -73,6 +75,8 @@ pub(super) struct FanOut {
     pub(super) due_at: Timestamp,
     pub(super) targets: Vec<Target>,
     pub(super) made: usize,
+    /// The lane of the source that was paused when the message came.
+    pub(super) held_by: Option<LaneId>,
 }
 
 /// A job's rows, and what no decision reads.
@@ -135,23 +139,6 @@ impl Tables {
             .expect("a job is made of its message");
         assert!(step::is_job_of(*id, job), "the range is that of the job's message");
         (*id, message)
-    }
-
-    /// The total of held time of a lane, in milliseconds.
-    pub(super) fn held_ms(&self, tenant: TenantId, lane: LaneId) -> u64 {
-        self.lanes.get(&(tenant, lane)).map_or(0, |lane| lane.held_ms)
-    }
-
-    /// When the lane's next job is due, held times included.
-    pub(super) fn head(&self, tenant: TenantId, lane: LaneId) -> Option<LaneHead> {
-        let due_at = self.waiting_in(tenant, lane).map(|(due_at, _)| due_at).min()?;
-        let not_before = self.lanes.get(&(tenant, lane)).map_or(due_at, |lane| lane.not_before);
-        Some(LaneHead { tenant, lane, due_at: due_at.max(not_before) })
-    }
-
-    fn waiting_in(&self, tenant: TenantId, lane: LaneId) -> impl Iterator<Item = (Timestamp, JobId)> {
-        // The first of each share is the oldest of it.
-        Share::ALL.iter().filter_map(move |share| self.waiting_of(tenant, lane, *share).next())
     }
 
     /// The jobs of one share that wait for an attempt, oldest due time first.

@@ -183,16 +183,17 @@ impl Session<'_> {
         let targets = targets::distinct(&new.targets);
         let due_at = accepting::due_at(new.due, self.now);
         let seq = self.insert_message(new, targets.len())?;
+        let held_by = self.paused_source(new.tenant, new.source.as_ref())?.filter(|_| !targets.is_empty());
         let mut accepted = AcceptedMessage {
             id: new.id,
             key: new.key.clone(),
             accepted_at: self.now,
             jobs_total: targets.len(),
-            fanout_running: targets.len() > limits::FANOUT_INLINE_MAX,
+            fanout_running: targets.len() > limits::FANOUT_INLINE_MAX || held_by.is_some(),
             jobs: Vec::new(),
         };
         if accepted.fanout_running {
-            self.insert_fan_out(new, seq, due_at, &targets)?;
+            self.insert_fan_out(new, (seq, held_by), due_at, &targets)?;
             return Ok(Acceptance::New(accepted));
         }
         let (tenant, message) = (new.tenant, new.id);
@@ -215,10 +216,11 @@ impl Session<'_> {
         kind: Kind,
         extra: &Extra,
     ) -> Result<posthaste_core::Job, Fault> {
-        let Some(row) = self.lane(birth.tenant, lane)? else {
+        if self.lane(birth.tenant, lane)?.is_none() {
             return Err(Fault::Invariant("a target's lane is missing"));
-        };
-        let job = accepting::job_of(birth, lane, kind, row.held_ms);
+        }
+        let held_ms = self.lane_held_ms(birth.tenant, lane)?;
+        let job = accepting::job_of(birth, lane, kind, held_ms);
         self.insert_job(&job, extra)?;
         Ok(job)
     }

@@ -56,7 +56,10 @@ impl Session<'_> {
         if let Some(entry) = step::custody_of(&stored.job, stored.message, command, &verdict, self.now) {
             self.note_step(&entry)?;
         }
-        let (reply, change) = self.write_verdict(stored, verdict)?;
+        let (reply, mut change) = self.write_verdict(stored, verdict)?;
+        if let Some(change) = &mut change {
+            change.turn = self.lane_after_step(command, change)?;
+        }
         self.entry_after_step(entry.as_ref(), change.as_ref(), &command.command, false)?;
         Ok(AppliedOutcome::Decided { reply, change: change.map(Box::new) })
     }
@@ -102,7 +105,7 @@ impl Session<'_> {
         if matches!(job.state, State::Leased(_)) {
             self.leased.keep(Stored { job: job.clone(), ..stored });
         }
-        Ok((reply, Some(Change { from, command, nature, job, ended, key, accepted_at })))
+        Ok((reply, Some(Change { from, command, nature, job, ended, key, accepted_at, turn: None })))
     }
 
     fn facts(

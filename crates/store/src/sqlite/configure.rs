@@ -17,8 +17,12 @@ impl Session<'_> {
             Configure::PutDestination(new) => self.put_destination(new),
             Configure::DeleteDestination { tenant, id, kind } => {
                 let at = params![tenant.0, id.as_str(), kind.as_str()];
-                let deleted = self.sql.destinations_delete.execute(at)?;
-                Ok(if deleted == 1 { Configured::Deleted } else { Configured::Missing })
+                if self.sql.destinations_delete.execute(at)? == 0 {
+                    return Ok(Configured::Missing);
+                }
+                let (lane, now) = (self.lane_for(*tenant, id)?, self.now);
+                self.change_lane(*tenant, lane, |lane| lane.deleted(now))?;
+                Ok(Configured::Deleted)
             }
             Configure::PutApiKey(row) => self.put_api_key(row),
             Configure::RevokeApiKey { tenant, id } => {
@@ -74,6 +78,8 @@ impl Session<'_> {
             row.created_at.0,
             row.updated_at.0,
         ])?)?;
+        let now = self.now;
+        self.change_lane(row.tenant, row.lane, |lane| lane.switched(!row.enabled, now))?;
         Ok(Configured::Destination(Box::new(row)))
     }
 

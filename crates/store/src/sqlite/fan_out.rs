@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use posthaste_core::{MessageId, TenantId, Timestamp};
+use posthaste_core::{LaneId, MessageId, TenantId, Timestamp};
 use rusqlite::params;
 
 use super::{
@@ -12,10 +12,7 @@ use super::{
     session::Session,
     targets::{self, Owed},
 };
-use crate::{
-    FanOutStep, LaneHead, NewMessage, Target,
-    accepting::{self, Birth},
-};
+use crate::{FanOutStep, LaneHead, NewMessage, Target, accepting::Birth};
 
 /// The next chunk of a fan-out.
 struct Chunk {
@@ -33,7 +30,7 @@ impl Session<'_> {
     pub(super) fn insert_fan_out(
         &mut self,
         new: &NewMessage,
-        seq: i64,
+        (seq, held_by): (i64, Option<LaneId>),
         due_at: Timestamp,
         targets: &[&Target],
     ) -> Result<(), Fault> {
@@ -43,7 +40,8 @@ impl Session<'_> {
             }
         }
         let targets = targets::encode(targets)?;
-        let at = params![seq, new.tenant.0, new.id.0.to_be_bytes(), due_at.0, targets];
+        let held_by = held_by.map(|lane| lane.0);
+        let at = params![seq, new.tenant.0, new.id.0.to_be_bytes(), due_at.0, targets, held_by];
         one(self.sql.fanouts_insert.execute(at)?)
     }
 
@@ -59,7 +57,7 @@ impl Session<'_> {
         }
         let mut heads = Vec::with_capacity(lanes.len());
         for (tenant, lane) in lanes {
-            if let Some(due_at) = self.lane_next_due(tenant, lane)? {
+            if let Some(due_at) = self.lane_next_due(tenant, lane, None)? {
                 heads.push(LaneHead { tenant, lane, due_at });
             }
         }
@@ -67,10 +65,32 @@ impl Session<'_> {
         Ok(FanOutStep { jobs, heads, more })
     }
 
-    /// The oldest fan-out after `passed`, which moves on over those that can't be read.
+    /// The oldest fan-out after `passed`, which moves on over those that can't be read: first of those that no source
+    /// held, then of those whose source goes on.
     fn next_chunk(&mut self, passed: &mut i64, limit: usize) -> Result<Option<Chunk>, Fault> {
+        let free = self.next_chunk_of(None, passed, limit)?;
+        if free.is_some() {
+            return Ok(free);
+        }
+        match self.resumed_source()? {
+            Some(source) => self.next_chunk_of(Some(source), passed, limit),
+            None => Ok(None),
+        }
+    }
+
+    fn next_chunk_of(
+        &mut self,
+        held_by: Option<(TenantId, LaneId)>,
+        passed: &mut i64,
+        limit: usize,
+    ) -> Result<Option<Chunk>, Fault> {
         loop {
-            let mut rows = self.sql.fanouts_oldest.query(params![*passed])?;
+            let mut rows = match held_by {
+                None => self.sql.fanouts_oldest.query(params![*passed])?,
+                Some((tenant, lane)) => {
+                    self.sql.fanouts_oldest_held.query(params![*passed, tenant.0, lane.0])?
+                }
+            };
             let Some(row) = rows.next()? else { return Ok(None) };
             match chunk(row, limit) {
                 Ok(chunk) => return Ok(Some(chunk)),
@@ -83,8 +103,8 @@ impl Session<'_> {
     }
 
     fn make_chunk(&mut self, chunk: &Chunk) -> Result<(), Fault> {
-        let share = accepting::fan_out_share(chunk.accepted_at, self.now);
         let (tenant, message, due_at) = (chunk.tenant, chunk.message, chunk.due_at);
+        let share = self.fan_out_share(tenant, chunk.accepted_at, due_at)?;
         let birth = Birth { tenant, message, due_at, now: self.now, share };
         for owed in &chunk.owed {
             self.make_job(birth, owed.lane, owed.kind, &owed.extra)?;

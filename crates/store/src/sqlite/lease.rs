@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Answer, Command, CorruptRow, Entry, Fence, Job, JobId, LaneId, MessageId, Share, TenantId, Timestamp,
-    limits, share_out,
+    Answer, Command, CorruptRow, Entry, Fence, Job, JobId, LaneId, MessageId, Rate, Share, TenantId,
+    Timestamp, limits, share_out,
 };
 use rusqlite::params;
 
@@ -65,21 +65,24 @@ impl Session<'_> {
                 bytes += payload;
             }
         }
-        grant.next_due = self.lane_next_due(request.tenant, request.lane)?;
+        self.leased_from(request, &grant)?;
+        grant.next_due = self.lane_next_due(request.tenant, request.lane, request.policy.lane.rate)?;
         Ok(grant)
     }
 
     /// The jobs to try, in the order of the answer.
     fn candidates(&mut self, request: &LeaseRequest) -> Result<Vec<Candidate>, Fault> {
         let (tenant, lane) = (request.tenant, request.lane);
-        let open = self.lane(tenant, lane)?.is_some_and(|lane| !lane.paused && lane.not_before <= self.now);
-        if !open {
+        let Some(row) = self.lane(tenant, lane)? else { return Ok(Vec::new()) };
+        let wanted = request.limit.min(limits::CONSUME_MAX);
+        let limit = row.admits(request.policy.lane.rate, wanted, self.now);
+        if limit == 0 {
             return Ok(Vec::new());
         }
-        let limit = request.limit.min(limits::CONSUME_MAX);
         let mut due = [0; 3];
         for (due, share) in due.iter_mut().zip(Share::ALL) {
-            let at = params![tenant.0, lane.0, share.as_str(), self.now.0, signed(limit)];
+            let until = self.due_until(tenant, *share)?;
+            let at = params![tenant.0, lane.0, share.as_str(), until.0, signed(limit)];
             let count: i64 = self.sql.jobs_due_count.query_row(at, |row| row.get(0))?;
             *due = usize::try_from(count).unwrap_or(0);
         }
@@ -93,6 +96,15 @@ impl Session<'_> {
         Ok(candidates)
     }
 
+    /// The last due time of a share whose work may begin now.
+    fn due_until(&mut self, tenant: TenantId, share: Share) -> Result<Timestamp, Fault> {
+        if share != Share::Fresh {
+            return Ok(self.now);
+        }
+        let now = self.now;
+        Ok(self.scheduling(tenant)?.fresh_until(now))
+    }
+
     /// The oldest `wanted` jobs of a share that can be read.
     fn candidates_of(
         &mut self,
@@ -104,7 +116,8 @@ impl Session<'_> {
     ) -> Result<(), Fault> {
         let mut corrupt = Vec::new();
         let mut left = wanted;
-        let mut rows = self.sql.jobs_due.query(params![tenant.0, lane.0, share.as_str(), self.now.0])?;
+        let until = self.due_until(tenant, share)?;
+        let mut rows = self.sql.jobs_due.query(params![tenant.0, lane.0, share.as_str(), until.0])?;
         while left > 0
             && let Some(row) = rows.next()?
         {
@@ -197,26 +210,33 @@ impl Session<'_> {
         Ok(self.write_verdict(stored, verdict)?.1)
     }
 
-    /// When the lane's next job is due, held times included; `None` if none waits, or the lane is paused.
+    /// When the lane's next attempt may begin, held times included; `None` if no job waits, or somebody must act first.
     pub(super) fn lane_next_due(
         &mut self,
         tenant: TenantId,
         lane: LaneId,
+        rate: Option<Rate>,
     ) -> Result<Option<Timestamp>, Fault> {
-        let Some(row) = self.lane(tenant, lane)?.filter(|lane| !lane.paused) else { return Ok(None) };
+        let Some(next_at) = self.lane(tenant, lane)?.and_then(|lane| lane.next_at(rate)) else {
+            return Ok(None);
+        };
+        let fresh_until = self.scheduling(tenant)?.fresh_until(Timestamp(i64::MAX));
         let mut next: Option<Timestamp> = None;
         for share in Share::ALL {
             let mut rows = self.sql.jobs_next_due.query(params![tenant.0, lane.0, share.as_str()])?;
             while let Some(found) = rows.next()? {
                 let mut cells = Cells::of(found, 0);
                 let (due_at, id) = (cells.at()?, JobId(cells.id()?));
+                if *share == Share::Fresh && due_at > fresh_until {
+                    break;
+                }
                 if !self.corrupt.contains(&(tenant, id)) {
                     next = Some(next.map_or(due_at, |next| next.min(due_at)));
                     break;
                 }
             }
         }
-        Ok(next.map(|next| next.max(row.not_before)))
+        Ok(next.map(|next| next.max(next_at)))
     }
 }
 

@@ -14,6 +14,7 @@ mod counts;
 mod fan_out;
 mod fault;
 mod job_rows;
+mod lanes;
 mod lease;
 mod leased;
 mod ledger;

@@ -64,10 +64,12 @@ impl ReadSession<'_> {
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
             let (tenant, lane) = (TenantId(cells.int()?), LaneId(cells.int()?));
-            let not_before = cells.at()?;
-            let due = [cells.maybe_at()?, cells.maybe_at()?, cells.maybe_at()?];
-            if let Some(due_at) = due.into_iter().flatten().min() {
-                heads.push(LaneHead { tenant, lane, due_at: due_at.max(not_before) });
+            let opens_at = cells.at()?;
+            let [fresh, retry, bulk] = [cells.maybe_at()?, cells.maybe_at()?, cells.maybe_at()?];
+            let paused_at = cells.maybe_at()?;
+            let fresh = fresh.filter(|due_at| paused_at.is_none_or(|paused_at| *due_at < paused_at));
+            if let Some(due_at) = [fresh, retry, bulk].into_iter().flatten().min() {
+                heads.push(LaneHead { tenant, lane, due_at: due_at.max(opens_at) });
             }
         }
         Ok(heads)

@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use posthaste_core::{CorruptRow, Epoch, JobId, LaneId, TenantId, Timestamp};
+use posthaste_core::{CorruptRow, Epoch, JobId, Lane, LaneId, Scheduling, TenantId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    cells::Cells,
     counts::Counts,
     fault::Fault,
+    lanes::lane_of_row,
     leased::Leased,
     options::{CommitWatch, SqliteOptions},
     recent_names::{Moves, RecentNames},
@@ -43,18 +43,13 @@ pub(super) struct Session<'c> {
     /// Rows that were written before the batch that runs.
     rows: u64,
     /// Only this thread writes lanes, so what was read stays true until it is written, or rolled back.
-    lanes: HashMap<(TenantId, LaneId), Option<Lane>>,
+    lanes: HashMap<(TenantId, LaneId), Option<Arc<Lane>>>,
+    pub(super) known_scheduling: HashMap<TenantId, Arc<Scheduling>>,
+    /// Some lane was paused: sources may have been.
+    pub(super) any_paused: bool,
     pub(super) corrupt: HashSet<(TenantId, JobId)>,
     /// There may be ledger entries: jobs look for theirs.
     pub(super) ledger_used: bool,
-}
-
-/// What operations need of a lane.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lane {
-    pub(super) not_before: Timestamp,
-    pub(super) paused: bool,
-    pub(super) held_ms: u64,
 }
 
 impl<'c> Session<'c> {
@@ -67,6 +62,7 @@ impl<'c> Session<'c> {
         let clock = options.clock.clone();
         let mut sql = WriteStatements::prepare(conn)?;
         let ledger_used = sql.ledger_any.exists([])?;
+        let any_paused = sql.lanes_any_paused.exists([])?;
         Ok(Self {
             conn,
             sql,
@@ -82,6 +78,8 @@ impl<'c> Session<'c> {
             new_names_max: options.new_names_max,
             rows: conn.total_changes(),
             lanes: HashMap::new(),
+            known_scheduling: HashMap::new(),
+            any_paused,
             corrupt: HashSet::new(),
             ledger_used,
         })
@@ -104,6 +102,7 @@ impl<'c> Session<'c> {
         self.counts.drop_batch();
         self.forget_recent();
         self.lanes.clear();
+        self.known_scheduling.clear();
         self.leased.forget();
         self.corrupt.clear();
     }
@@ -113,46 +112,34 @@ impl<'c> Session<'c> {
         self.counts.drop_operation();
         self.forget_recent();
         self.lanes.clear();
+        self.known_scheduling.clear();
         self.leased.forget();
     }
 
-    pub(super) fn lane(&mut self, tenant: TenantId, lane: LaneId) -> Result<Option<Lane>, Fault> {
+    pub(super) fn lane(&mut self, tenant: TenantId, lane: LaneId) -> Result<Option<Arc<Lane>>, Fault> {
         if let Some(known) = self.lanes.get(&(tenant, lane)) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
         let mut rows = self.sql.lanes_find.query(params![tenant.0, lane.0])?;
         let found = match rows.next()? {
-            Some(row) => {
-                let mut cells = Cells::from(row, u128::from(lane.0), 1);
-                let (not_before, paused_at) = (cells.at()?, cells.maybe_at()?);
-                Some(Lane { not_before, paused: paused_at.is_some(), held_ms: cells.int()? })
-            }
+            Some(row) => Some(Arc::new(lane_of_row(row, lane)?)),
             None => None,
         };
-        if self.lanes.len() >= LANES_MAX {
-            self.lanes.clear();
-        }
-        self.lanes.insert((tenant, lane), found);
+        drop(rows);
+        self.remember_lane(tenant, lane, found.clone());
         Ok(found)
     }
 
-    /// The total of held time of a lane, in milliseconds.
-    pub(super) fn lane_held_ms(&mut self, tenant: TenantId, lane: LaneId) -> Result<u64, Fault> {
-        Ok(self.lane(tenant, lane)?.map_or(0, |lane| lane.held_ms))
+    /// The lane's row was written.
+    pub(super) fn keep_lane(&mut self, tenant: TenantId, lane: LaneId, row: Lane) {
+        self.remember_lane(tenant, lane, Some(Arc::new(row)));
     }
 
-    /// Nothing is leased from the lane before `until`.
-    pub(super) fn hold_lane(
-        &mut self,
-        tenant: TenantId,
-        lane: LaneId,
-        until: Timestamp,
-    ) -> Result<(), Fault> {
-        if self.lane(tenant, lane)?.is_some_and(|lane| lane.not_before < until) {
-            self.sql.lanes_hold.execute(params![tenant.0, lane.0, until.0])?;
-            self.lanes.remove(&(tenant, lane));
+    fn remember_lane(&mut self, tenant: TenantId, lane: LaneId, row: Option<Arc<Lane>>) {
+        if self.lanes.len() >= LANES_MAX {
+            self.lanes.clear();
         }
-        Ok(())
+        self.lanes.insert((tenant, lane), row);
     }
 
     /// A lane's row is new.

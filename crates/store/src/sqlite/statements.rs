@@ -32,10 +32,11 @@ statements! {
         messages_insert messages_accepted messages_body
         jobs_insert jobs_insert_new jobs_write jobs_write_attempt jobs_write_lease jobs_delete jobs_done_insert jobs_done_delete
         jobs_load jobs_done_load jobs_due_count jobs_due jobs_next_due jobs_of_message
-        lanes_find lanes_hold lanes_of_destination lanes_last lanes_insert
+        lanes_find lanes_put lanes_of_destination lanes_last lanes_insert lanes_any_paused
+        scheduling_find scheduling_put lane_events_insert lane_events_trim
         attempts_insert attempts_late attempts_heard attempts_find attempts_of_job
         custody_insert custody_count
-        fanouts_insert fanouts_oldest fanouts_advance fanouts_delete
+        fanouts_insert fanouts_oldest fanouts_oldest_held fanouts_next_held fanouts_advance fanouts_delete
         tenants_find tenants_insert
         destinations_find destinations_put destinations_delete
         api_keys_find api_keys_of_hash api_keys_insert api_keys_revoke
@@ -57,8 +58,7 @@ statements! {
         jobs_load jobs_done_load jobs_of_message
         jobs_list_live_oldest jobs_list_live_newest jobs_list_done_oldest jobs_list_done_newest
         jobs_list_dead_oldest jobs_list_dead_newest
-        lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message
-        tenants_list destinations_list api_keys_list counts_list schedules_find schedules_list
+        lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message tenants_list destinations_list api_keys_list counts_list schedules_find schedules_list lanes_list lanes_held_jobs scheduling_list scheduling_held_jobs lane_events_of
         ledger_find
         archived_in archived_entries_in archived_entries_find archive_files_list
     }

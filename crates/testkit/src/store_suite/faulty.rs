@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::{Command, DestinationId, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
+use posthaste_core::{
+    Command, DestinationId, EventId, JobId, LaneId, MessageId, StateName, TenantId, Timestamp,
+};
 use posthaste_store::{
     Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
-    JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
-    LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired,
-    ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StateCount, Store, StoreError, StoreStatus,
+    JobFilter, JobView, LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest,
+    LedgerAction, LedgerApplied, LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage,
+    Reads, Retain, Retire, Retired, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StateCount,
+    Steered, Store, StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -340,5 +343,31 @@ impl Schedules for Faulty {
 
     fn schedules(&self) -> BoxFuture<'_, Result<Vec<ScheduleRow>, StoreError>> {
         self.inner.schedules()
+    }
+}
+
+impl Lanes for Faulty {
+    fn steer(&self, commands: Vec<LaneCommand>) -> BoxFuture<'_, Result<Vec<Steered>, StoreError>> {
+        self.inner.steer(commands)
+    }
+
+    fn lanes(&self) -> BoxFuture<'_, Result<Vec<LaneView>, StoreError>> {
+        self.inner.lanes()
+    }
+
+    fn scheduling(&self) -> BoxFuture<'_, Result<Vec<(TenantId, posthaste_core::Scheduling)>, StoreError>> {
+        self.inner.scheduling()
+    }
+
+    fn lane_events(
+        &self,
+        tenant: TenantId,
+        lanes: Vec<Option<LaneId>>,
+    ) -> BoxFuture<'_, Result<Vec<LaneEvent>, StoreError>> {
+        self.inner.lane_events(tenant, lanes)
+    }
+
+    fn held_jobs(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.inner.held_jobs()
     }
 }

@@ -4,6 +4,7 @@ mod accept;
 mod commands;
 mod configure;
 mod fan_out;
+mod lanes;
 mod lease;
 mod ledger;
 mod lists;
@@ -22,6 +23,7 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("commands", commands::CASES),
         ("configure", configure::CASES),
         ("fan_out", fan_out::CASES),
+        ("lanes", lanes::CASES),
         ("lease", lease::CASES),
         ("ledger", ledger::CASES),
         ("lists", lists::CASES),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use posthaste_core::{
     Attempt, Cause, Class, Command, CommandName, Details, DurationMs, Effect, Epoch, Evidence, Failure,
-    Fence, FinishOutcome, Job, LookUpVerdict, NextStep, OnUnknown, Policy, RetryWish, Start, State, TenantId,
+    Fence, FinishOutcome, Job, LaneRules, LookUpVerdict, NextStep, OnUnknown, Policy, Rate, RetryWish, Start,
+    State, TenantId,
 };
 use posthaste_store::{JobCommand, LeaseRequest};
 
@@ -19,7 +20,11 @@ pub(super) fn policy(rng: &mut Rng) -> Arc<Policy> {
         _ => OnUnknown::Retry,
     };
     let tight = rng.percent(15);
+    let standard = LaneRules::STANDARD;
+    let rate = if rng.percent(10) { Rate::new(20, DurationMs::from_secs(1)) } else { None };
+    let failures_to_open = if rng.percent(10) { 2 } else { standard.failures_to_open };
     Arc::new(Policy {
+        lane: LaneRules { rate, failures_to_open, ..standard },
         on_unknown,
         idempotent: rng.percent(20),
         failures_max: if tight { 1 } else { 25 },

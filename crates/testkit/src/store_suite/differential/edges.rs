@@ -211,6 +211,7 @@ fn policies() -> Vec<Policy> {
         horizon,
         on_unknown,
         idempotent: false,
+        lane: posthaste_core::LaneRules::STANDARD,
     };
     let long = DurationMs::from_hours(1);
     let reconcile = OnUnknown::Reconcile { settle: delay };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::{ApiKeyId, Command, DurationMs, JobId, LaneId, MessageId, Policy, StateName, TenantId};
 use posthaste_store::{
-    ApiKeyRow, Configure, CustodyEntry, DestinationKind, Due, Fingerprint, JobFilter, KeyKind, ManagedBy,
-    MessageName, NewDestination, NewMessage, Stage, Target,
+    ApiKeyRow, Configure, CustodyEntry, DestinationKind, Due, Fingerprint, JobFilter, KeyKind, LaneAct,
+    LaneCommand, ManagedBy, MessageName, NewDestination, NewMessage, Stage, Target,
 };
 
 use super::{Disagreement, world::World};
@@ -28,8 +28,25 @@ impl World {
             88..91 => self.configure_some().await,
             91..92 => self.note_some().await,
             92..95 => self.ledger_some().await,
+            95..97 => self.steer_some().await,
             _ => self.read_some().await,
         }
+    }
+
+    /// Holds or lets go a lane or a tenant's scheduling; lets go more often, so that work goes on.
+    async fn steer_some(&mut self) -> Result<(), Disagreement> {
+        let acts = [LaneAct::Pause, LaneAct::Disable, LaneAct::Resume, LaneAct::Enable, LaneAct::Resume];
+        let tenant = self.tenant();
+        let lane = self.rng.percent(80);
+        let lane = lane.then(|| LaneId(1 + u32::try_from(self.rng.below(4)).expect("small")));
+        let act = *self.rng.pick(&acts);
+        let command = LaneCommand { tenant, lane, act, reason: "why".into(), actor: "ops".into() };
+        let all = [LaneAct::Resume, LaneAct::Enable].map(|act| LaneCommand { act, ..command.clone() });
+        let commands = if self.rng.percent(60) { all.to_vec() } else { vec![command] };
+        self.pair.must(&commands, async |store| store.steer(commands.clone()).await).await?;
+        let asked = vec![lane, None];
+        let events = self.pair.must(&asked, async |store| store.lane_events(tenant, asked.clone()).await);
+        events.await.map(drop)
     }
 
     fn pass_time(&mut self) {

@@ -1,0 +1,4 @@
+SELECT 1
+FROM lanes
+WHERE paused_at IS NOT NULL
+LIMIT 1

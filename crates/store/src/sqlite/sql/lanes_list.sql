@@ -1,0 +1,5 @@
+SELECT destination, not_before, paused_at, paused_reason, paused_by, disabled_at, disabled_reason, disabled_by,
+       switched_off, circuit_since, circuit_until, circuit_probe, failures, refusals, failing_since, trips, held_ms,
+       held_since, rate_used_us, tenant, lane
+FROM lanes
+ORDER BY tenant, lane

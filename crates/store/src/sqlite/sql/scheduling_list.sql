@@ -1,0 +1,3 @@
+SELECT tenant, paused_at, paused_reason, paused_by, held_ms
+FROM scheduling
+ORDER BY tenant
