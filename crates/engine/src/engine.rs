@@ -87,6 +87,8 @@ pub struct Engine {
     /// Set once retention is on.
     pub(crate) keeper: OnceLock<crate::retain::Keeper>,
     pub(crate) dispatcher: Dispatcher,
+    /// A bulk run begins, or goes on.
+    pub(crate) bulk_wake: tokio::sync::Notify,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -113,6 +115,7 @@ impl Engine {
             url_judge: parts.url_judge,
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
             settings: parts.settings,
+            bulk_wake: tokio::sync::Notify::new(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             metrics: parts.metrics,
@@ -133,6 +136,7 @@ impl Engine {
         engine.tasks.spawn(Arc::clone(&engine).run_expiry());
         engine.tasks.spawn(Arc::clone(&engine).run_fan_out());
         engine.tasks.spawn(Arc::clone(&engine).run_sampler());
+        engine.tasks.spawn(Arc::clone(&engine).run_bulk());
         Ok(engine)
     }
 

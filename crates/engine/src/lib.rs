@@ -6,6 +6,7 @@
 
 pub mod archive;
 mod archived;
+mod bulk;
 pub mod config;
 mod decoding;
 mod delivery;
@@ -23,6 +24,7 @@ mod message_ids;
 mod metrics;
 mod observe;
 mod operate;
+mod pace;
 pub mod ports;
 mod publish;
 mod pull;
@@ -33,6 +35,7 @@ mod slots;
 mod timeline;
 mod waiters;
 
+pub use bulk::{BulkError, BulkStart, DryRun};
 pub use directory::{ApiKey, Destination, Directory, Entry, Scope};
 pub use engine::{Engine, EngineParts, Settings};
 pub use error::EngineError;

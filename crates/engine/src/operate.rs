@@ -474,7 +474,7 @@ fn record_of(view: &AttemptView) -> AttemptRecord {
     AttemptRecord::of(&view.end, view.late.as_ref(), view.commit_heard_at)
 }
 
-fn check_reason(reason: &str) -> Result<(), EngineError> {
+pub(crate) fn check_reason(reason: &str) -> Result<(), EngineError> {
     if reason.trim().is_empty() || reason.len() > limits::REASON_BYTES_MAX {
         let problem = format!("say why, in 1 to {} bytes", limits::REASON_BYTES_MAX);
         return Err(EngineError::invalid("reason", problem));

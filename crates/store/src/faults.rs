@@ -36,6 +36,8 @@ pub enum Point {
     ArchiveWritten,
     /// Some of a file's records have left, and more may be to come.
     MidRetire,
+    /// A step of a bulk run is durable, and more is to come.
+    MidBulk,
 }
 
 /// A value of `PRAGMA synchronous` that is too weak.
@@ -135,6 +137,7 @@ fn kill(word: &str) -> Option<Kill> {
         "mid_fan_out" => Point::MidFanOut,
         "archive_written" => Point::ArchiveWritten,
         "mid_retire" => Point::MidRetire,
+        "mid_bulk" => Point::MidBulk,
         _ => return None,
     };
     let at = at.parse().ok().filter(|at| *at > 0)?;
@@ -144,7 +147,7 @@ fn kill(word: &str) -> Option<Kill> {
 fn unknown(word: &str) -> String {
     format!(
         "{VARIABLE}: {word:?} is unknown; known are kill:POINT:N (POINT: before_commit, after_commit, after_send, \
-         mid_fan_out, archive_written, mid_retire; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
+         mid_fan_out, archive_written, mid_retire, mid_bulk; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
     )
 }
 

@@ -14,6 +14,7 @@ use utoipa::{
 
 use super::{
     archive,
+    bulk::{cancels, replays},
     destinations::{endpoints, queues, sources},
     health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, timeline,
 };
@@ -46,6 +47,18 @@ use super::{
         operate::replay,
         operate::resend,
         operate::reconcile,
+        replays::start,
+        replays::list,
+        replays::get,
+        replays::pause,
+        replays::resume,
+        replays::stop,
+        cancels::start,
+        cancels::list,
+        cancels::get,
+        cancels::pause,
+        cancels::resume,
+        cancels::stop,
         timeline::get,
         archive::run,
         archive::list,

@@ -43,6 +43,8 @@ statements! {
         ledger_find ledger_put ledger_any ledger_first_fence ledger_delete ledger_fences_raise
         messages_delete jobs_done_delete_all attempts_delete_all custody_delete
         archived_insert archived_accepted archived_entries_put archived_entries_find archive_files_insert
+        bulk_runs_find bulk_runs_of_key bulk_runs_live bulk_runs_insert bulk_runs_write
+        bulk_dead bulk_live bulk_message bulk_class
     }
 }
 
@@ -60,6 +62,7 @@ statements! {
         tenants_list destinations_list api_keys_list counts_list
         ledger_find
         archived_in archived_entries_in archived_entries_find archive_files_list
+        bulk_runs_find bulk_runs_list bulk_runs_running bulk_dead bulk_live bulk_message bulk_class
     }
 }
 

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::{Command, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
+use posthaste_core::{
+    Command, EventId, JobId, MessageId, RunId, RunKind, StateName, TenantId, Timestamp,
+};
 use posthaste_store::{
-    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
+    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, Begun, BoxFuture, Bulk, BulkChange, BulkCount,
+    BulkCounted, BulkRun, BulkStep, BulkStepped, Configure, Configured, Controlled, NewBulkRun,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
     LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
@@ -280,6 +283,47 @@ impl Reads for Faulty {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.inner.briefs(tenant, message)
+    }
+}
+
+impl Bulk for Faulty {
+    fn bulk_begin(&self, new: NewBulkRun) -> BoxFuture<'_, Result<Begun, StoreError>> {
+        self.inner.bulk_begin(new)
+    }
+
+    fn bulk_step(&self, step: BulkStep) -> BoxFuture<'_, Result<Option<BulkStepped>, StoreError>> {
+        self.inner.bulk_step(step)
+    }
+
+    fn bulk_control(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        change: BulkChange,
+    ) -> BoxFuture<'_, Result<Controlled, StoreError>> {
+        self.inner.bulk_control(tenant, run, change)
+    }
+
+    fn bulk_count(&self, count: BulkCount) -> BoxFuture<'_, Result<BulkCounted, StoreError>> {
+        self.inner.bulk_count(count)
+    }
+
+    fn bulk_run(&self, tenant: TenantId, run: RunId) -> BoxFuture<'_, Result<Option<BulkRun>, StoreError>> {
+        self.inner.bulk_run(tenant, run)
+    }
+
+    fn bulk_runs(
+        &self,
+        tenant: TenantId,
+        kind: RunKind,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
+        self.inner.bulk_runs(tenant, kind, before, limit)
+    }
+
+    fn bulk_running(&self) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
+        self.inner.bulk_running()
     }
 }
 
