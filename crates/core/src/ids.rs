@@ -33,6 +33,10 @@ pub struct JobId(pub u128);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApiKeyId(pub u128);
 
+/// Names a bulk run (`run_…`): a UUIDv7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u128);
+
 impl JobId {
     /// The one job that `message` owes to `lane`.
     pub fn of(message: MessageId, lane: LaneId) -> Self {
@@ -75,6 +79,7 @@ macro_rules! typeid {
 typeid!(MessageId, "msg");
 typeid!(JobId, "job");
 typeid!(ApiKeyId, "key");
+typeid!(RunId, "run");
 
 fn encode(value: u128) -> [u8; SUFFIX_LENGTH] {
     let mut suffix = [0; SUFFIX_LENGTH];

@@ -5,6 +5,7 @@
 
 mod attempt;
 mod backoff;
+mod bulk;
 mod command;
 mod failure;
 mod ids;
@@ -30,12 +31,13 @@ pub use attempt::{
     LateReport, Path, Report,
 };
 pub use backoff::{Backoff, OnUnknown, Permille, Policy, release_delay};
+pub use bulk::{BulkFilter, BulkOutcome, BulkRow, RunControl, RunKind, RunState};
 pub use command::{Command, CommandName, Failure, FinishOutcome, LookUpVerdict, Start};
 pub use failure::{
     CLASS_RULES, Class, Classified, Disposition, Effect, Reading, RetryWish, STATUS_RULES, StatusRule,
     TransportFault, read_class, read_fault, read_status,
 };
-pub use ids::{ApiKeyId, JobId, LaneId, MessageId, TenantId};
+pub use ids::{ApiKeyId, JobId, LaneId, MessageId, RunId, TenantId};
 pub use job::{Budgets, Cause, Job, Lease, NewJob, NextStep, Share, State, StateName};
 pub use key::{DestinationId, EventId, MessageKey, NameError};
 pub use lane::{Lane, LaneRules, Scheduling};

@@ -115,3 +115,18 @@ pub const PAGE_MAX: usize = 500;
 
 /// Duplicate deliveries written down for one message; later ones are answered and counted only.
 pub const DUPLICATES_RECORDED_MAX: u32 = 100;
+
+/// Jobs a second of a bulk run, unless told: beside it, fresh traffic was measured to keep its latency.
+pub const BULK_RATE_DEFAULT: u32 = 500;
+
+/// Jobs a second of a bulk run, at most.
+pub const BULK_RATE_MAX: u32 = 10_000;
+
+/// Bulk runs of one tenant that run or are paused at once.
+pub const BULK_RUNS_LIVE_MAX: usize = 16;
+
+/// Refused jobs that a bulk run names; more are counted only.
+pub const BULK_REFUSED_LISTED_MAX: usize = 20;
+
+/// Bytes of an `Idempotency-Key` of a request that starts something.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;

@@ -90,6 +90,8 @@ pub struct Engine {
     pub(crate) keeper: OnceLock<crate::retain::Keeper>,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) scheduling: crate::schedules::Scheduling,
+    /// A bulk run begins, or goes on.
+    pub(crate) bulk_wake: tokio::sync::Notify,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -117,6 +119,7 @@ impl Engine {
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
             scheduling: crate::schedules::Scheduling::default(),
             settings: parts.settings,
+            bulk_wake: tokio::sync::Notify::new(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             lane_book: LaneBook::default(),
@@ -139,6 +142,7 @@ impl Engine {
         engine.tasks.spawn(Arc::clone(&engine).run_expiry());
         engine.tasks.spawn(Arc::clone(&engine).run_fan_out());
         engine.tasks.spawn(Arc::clone(&engine).run_sampler());
+        engine.tasks.spawn(Arc::clone(&engine).run_bulk());
         Ok(engine)
     }
 

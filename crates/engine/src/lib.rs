@@ -6,6 +6,7 @@
 
 pub mod archive;
 mod archived;
+mod bulk;
 pub mod config;
 mod decoding;
 mod delivery;
@@ -26,6 +27,7 @@ mod metrics;
 mod notice;
 mod observe;
 mod operate;
+mod pace;
 pub mod ports;
 mod publish;
 mod pull;
@@ -37,6 +39,7 @@ mod slots;
 mod timeline;
 mod waiters;
 
+pub use bulk::{BulkError, BulkStart, DryRun};
 pub use directory::{ApiKey, Destination, Directory, Entry, Scope};
 pub use engine::{Engine, EngineParts, Settings};
 pub use error::EngineError;

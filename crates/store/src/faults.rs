@@ -38,6 +38,8 @@ pub enum Point {
     MidRetire,
     /// A schedule's firing is published, and the schedule has not moved on.
     MidFiring,
+    /// A step of a bulk run is durable, and more is to come.
+    MidBulk,
 }
 
 /// A value of `PRAGMA synchronous` that is too weak.
@@ -138,6 +140,7 @@ fn kill(word: &str) -> Option<Kill> {
         "archive_written" => Point::ArchiveWritten,
         "mid_retire" => Point::MidRetire,
         "mid_firing" => Point::MidFiring,
+        "mid_bulk" => Point::MidBulk,
         _ => return None,
     };
     let at = at.parse().ok().filter(|at| *at > 0)?;
@@ -147,7 +150,8 @@ fn kill(word: &str) -> Option<Kill> {
 fn unknown(word: &str) -> String {
     format!(
         "{VARIABLE}: {word:?} is unknown; known are kill:POINT:N (POINT: before_commit, after_commit, after_send, \
-         mid_fan_out, archive_written, mid_retire, mid_firing; N from 1), answer_before_commit, synchronous=normal, synchronous=off"
+         mid_fan_out, archive_written, mid_retire, mid_firing, mid_bulk; N from 1), answer_before_commit, synchronous=normal, \
+         synchronous=off"
     )
 }
 

@@ -4,6 +4,7 @@
 //! commits. SQL narrows candidates; it holds no rules. Nothing here knows HTTP, providers or retries.
 
 mod accepting;
+mod bulk;
 mod configure;
 mod custody;
 mod error;
@@ -21,6 +22,10 @@ mod seam;
 pub mod sqlite;
 mod step;
 
+pub use bulk::{
+    Begun, Bulk, BulkChange, BulkCount, BulkCounted, BulkCounts, BulkRequest, BulkRun, BulkStep, BulkStepped,
+    Controlled, LaneGate, LaneGates, NewBulkRun, RefusedJob,
+};
 pub use configure::{
     ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, ManagedBy, NewDestination, StateCount,
 };

@@ -41,6 +41,7 @@ fn schema() -> Connection {
         include_str!("../migrations/sqlite/V2__ledger.sql"),
         include_str!("../migrations/sqlite/V3__retention.sql"),
         include_str!("../migrations/sqlite/V4__lanes.sql"),
+        include_str!("../migrations/sqlite/V6__bulk_runs.sql"),
         include_str!("../migrations/sqlite/V7__schedules.sql"),
     ] {
         conn.execute_batch(migration).unwrap();

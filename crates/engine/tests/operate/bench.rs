@@ -63,7 +63,11 @@ pub(crate) async fn on_each_store<F: Future<Output = ()>>(case: impl Fn(Bench) -
 }
 
 impl Bench {
-    async fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, folder: Option<tempfile::TempDir>) -> Self {
+    pub(crate) async fn over(
+        store: Arc<dyn Store>,
+        clock: Arc<ManualClock>,
+        folder: Option<tempfile::TempDir>,
+    ) -> Self {
         let parts = EngineParts {
             store: Arc::clone(&store),
             clock: Arc::<ManualClock>::clone(&clock),

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
 mod bench;
+mod bulk;
 mod replays;
 mod settling;

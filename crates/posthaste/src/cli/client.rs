@@ -23,6 +23,7 @@ pub(super) struct Client {
     base: String,
     api_key: Option<String>,
     tenant: Option<String>,
+    idempotency_key: Option<String>,
     http: HyperClient<HttpConnector, Full<Bytes>>,
 }
 
@@ -57,7 +58,18 @@ impl Client {
             )));
         }
         let http = HyperClient::builder(TokioExecutor::new()).build_http();
-        Ok(Self { base, api_key: args.api_key.clone(), tenant: args.tenant.clone(), http })
+        Ok(Self {
+            base,
+            api_key: args.api_key.clone(),
+            tenant: args.tenant.clone(),
+            idempotency_key: None,
+            http,
+        })
+    }
+
+    /// The same, with an `Idempotency-Key` in each `POST`.
+    pub(super) fn with_idempotency_key(self, key: Option<&str>) -> Self {
+        Self { idempotency_key: key.map(str::to_owned), ..self }
     }
 
     /// `GET`. Errors: what the server refused, or that it can't be reached.
@@ -117,10 +129,13 @@ impl Client {
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
+        if let Some(key) = self.idempotency_key.as_ref().filter(|_| body.is_some()) {
+            request = request.header("idempotency-key", key);
+        }
         // Errors name no header: a key that can't be sent must not be shown.
-        let request = request
-            .body(Full::new(body.unwrap_or_default()))
-            .map_err(|_| Failure::usage("the address, the API key or the tenant can't be sent"))?;
+        let request = request.body(Full::new(body.unwrap_or_default())).map_err(|_| {
+            Failure::usage("the address, the API key, the tenant or the idempotency key can't be sent")
+        })?;
         let answered = tokio::time::timeout(TIMEOUT, self.exchange(request)).await;
         answered.unwrap_or_else(|_| Err(self.unreachable("no answer in 30 s")))
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     ServerArgs,
+    bulk::{self, Kind, ManyArgs, Order},
     client::{Client, encoded},
     exit::{Failure, Outcome},
     operate,
@@ -31,6 +32,9 @@ pub(super) enum JobsCommand {
     Resend(operate::ResendArgs),
     /// Settle a job by what is known already; sends nothing
     Reconcile(operate::ReconcileArgs),
+    /// Runs over many jobs: list, watch, pause, resume, stop
+    #[command(subcommand)]
+    Runs(bulk::RunsCommand),
 }
 
 #[derive(Debug, Args)]
@@ -64,11 +68,13 @@ pub(super) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CancelArgs {
-    /// The job's id
-    id: String,
+    /// The job's id; or say by a filter which jobs
+    id: Option<String>,
     /// Why; kept with the job
     #[arg(long)]
     reason: String,
+    #[command(flatten)]
+    many: ManyArgs,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -81,6 +87,7 @@ pub(super) async fn run(command: JobsCommand) -> Result<Outcome, Failure> {
         JobsCommand::Replay(args) => operate::replay(args).await,
         JobsCommand::Resend(args) => operate::resend(args).await,
         JobsCommand::Reconcile(args) => operate::reconcile(args).await,
+        JobsCommand::Runs(command) => bulk::runs(command).await,
     }
 }
 
@@ -164,7 +171,12 @@ pub(super) fn attempt_row(attempt: &Value) -> Vec<String> {
 }
 
 async fn cancel(args: CancelArgs) -> Result<Outcome, Failure> {
-    let path = format!("/v1/jobs/{}/cancel", encoded(&args.id));
+    let many = args.many.are_meant(args.id.as_deref(), "cancel")?;
+    let Some(id) = args.id.filter(|_| !many) else {
+        let order = Order { kind: Kind::Cancel, reason: &args.reason, assume_not_done: false };
+        return bulk::order(&args.many, &order, &args.server).await;
+    };
+    let path = format!("/v1/jobs/{}/cancel", encoded(&id));
     let body = json!({ "reason": args.reason }).to_string();
     let answer = Client::new(&args.server)?.post(&path, body.into()).await?.body;
     if args.server.output.json {

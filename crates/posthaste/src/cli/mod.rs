@@ -3,6 +3,7 @@
 
 mod archive;
 mod bench;
+mod bulk;
 mod check_config;
 mod client;
 mod destinations;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ServerArgs,
+    bulk::{self, Kind, ManyArgs, Order},
     client::{Client, Reply, encoded},
     exit::{Failure, Outcome},
     jobs::{ATTEMPT_HEADINGS, attempt_row},
@@ -14,8 +15,8 @@ use super::{
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// The job's id
-    id: String,
+    /// The job's id; or say by a filter which jobs
+    id: Option<String>,
     /// The last attempt, as you saw it; 0 if it was never tried
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<u32>,
@@ -25,6 +26,8 @@ pub(super) struct ReplayArgs {
     /// Vouch for what the records don't show
     #[arg(long, value_name = "WHAT")]
     assume: Option<Assume>,
+    #[command(flatten)]
+    many: ManyArgs,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -61,13 +64,24 @@ pub(super) struct ReconcileArgs {
 }
 
 pub(super) async fn replay(args: ReplayArgs) -> Result<Outcome, Failure> {
+    let assume_not_done = matches!(args.assume, Some(Assume::NotDone));
+    let many = args.many.are_meant(args.id.as_deref(), "replay")?;
+    let Some(id) = args.id.filter(|_| !many) else {
+        if args.attempt.is_some() {
+            return Err(Failure::usage(
+                "--attempt is for one job; a run names for each job the attempt that it sees",
+            ));
+        }
+        let order = Order { kind: Kind::Replay, reason: &args.reason, assume_not_done };
+        return bulk::order(&args.many, &order, &args.server).await;
+    };
     let client = Client::new(&args.server)?;
-    let attempt = seen(&client, "replay", &args.id, args.attempt).await?;
+    let attempt = seen(&client, "replay", &id, args.attempt).await?;
     let mut body = json!({ "attempt": attempt, "reason": args.reason });
-    if let Some(Assume::NotDone) = args.assume {
+    if assume_not_done {
         body["assume"] = "not_done".into();
     }
-    ask(&client, "replay", &args.id, &body, &args.server).await
+    ask(&client, "replay", &id, &body, &args.server).await
 }
 
 pub(super) async fn resend(args: ResendArgs) -> Result<Outcome, Failure> {

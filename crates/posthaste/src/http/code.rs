@@ -67,6 +67,8 @@ codes! {
     EntryChanged = "entry_changed", 409, "The ledger entry has changed";
     OutcomeUnknown = "outcome_unknown", 409, "The effect may have happened";
     NoEvidence = "no_evidence", 409, "Nothing is known that would settle the job";
+    TooManyRuns = "too_many_runs", 409, "Too many runs are under way";
+    RunEnded = "run_ended", 409, "The run has ended";
     ArchiveNotConfigured = "archive_not_configured", 409, "No archive is configured";
     PayloadTooLarge = "payload_too_large", 413, "The payload is too large";
     BodyTooLarge = "body_too_large", 413, "The request's body is too large";

@@ -5,6 +5,7 @@
 mod archive;
 mod auth;
 mod body;
+mod bulk;
 mod code;
 mod context;
 mod destination_view;

@@ -9,6 +9,7 @@ use http::{Method, Uri};
 
 use super::{
     AppState, Code, Problem, archive,
+    bulk::{cancels, replays},
     destinations::{endpoints, queues, sources},
     health, intake, jobs, keys, ledger, messages, openapi, operate, overview, pauses, publish, queue,
     reports, schedules, timeline, ui,
@@ -79,9 +80,24 @@ fn api() -> Router<AppState> {
         .route("/v1/overview", get(overview::get))
         .route("/v1/keys", post(keys::create).get(keys::list))
         .route("/v1/keys/{id}", axum::routing::delete(keys::revoke))
+        .merge(runs())
         .merge(configuration())
         .merge(pauses::router())
         .merge(ui::routes())
+}
+
+fn runs() -> Router<AppState> {
+    Router::new()
+        .route("/v1/replays", post(replays::start).get(replays::list))
+        .route("/v1/replays/{id}", get(replays::get))
+        .route("/v1/replays/{id}/pause", post(replays::pause))
+        .route("/v1/replays/{id}/resume", post(replays::resume))
+        .route("/v1/replays/{id}/stop", post(replays::stop))
+        .route("/v1/cancels", post(cancels::start).get(cancels::list))
+        .route("/v1/cancels/{id}", get(cancels::get))
+        .route("/v1/cancels/{id}/pause", post(cancels::pause))
+        .route("/v1/cancels/{id}/resume", post(cancels::resume))
+        .route("/v1/cancels/{id}/stop", post(cancels::stop))
 }
 
 fn configuration() -> Router<AppState> {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says where")]
 
 mod auth;
+mod bulk;
 mod connections;
 mod document;
 mod field_cases;

@@ -1,13 +1,13 @@
 //! One step of one job: gather the facts, ask the core, write what it decided.
 
 use posthaste_core::{
-    Answer, AttemptRecord, EffectSpan, Entry, Facts, Job, JobId, LaneId, Refusal, RowWrite, TenantId,
+    Answer, AttemptRecord, EffectSpan, Entry, Facts, Job, JobId, LaneId, Refusal, RowWrite, RunId, TenantId,
     Timestamp, Verdict, transition,
 };
 
 use super::tables::{EPOCH, Tables};
 use crate::{
-    Applied, AppliedOutcome, AttemptView, Change, JobCommand, Stage, ledger,
+    Applied, AppliedOutcome, AttemptView, Change, JobCommand, Stage, bulk, ledger,
     step::{self, STALE_REPORTS_RECORDED_MAX},
 };
 
@@ -41,6 +41,18 @@ impl Tables {
         guarded: bool,
         now: Timestamp,
     ) -> (Result<Answer, Refusal>, Option<Change>) {
+        self.decide_in(job, command, guarded, None, now)
+    }
+
+    /// The same for a job of a bulk run, which custody tells.
+    pub(super) fn decide_in(
+        &mut self,
+        job: &Job,
+        command: &JobCommand,
+        guarded: bool,
+        run: Option<RunId>,
+        now: Timestamp,
+    ) -> (Result<Answer, Refusal>, Option<Change>) {
         let entry = self.entry_beside(job);
         let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
         let facts = self.facts(job, command, fact, now);
@@ -51,7 +63,10 @@ impl Tables {
                 || self.noted(job.tenant, message, Some(job.id), Stage::StaleReport)
                     < STALE_REPORTS_RECORDED_MAX)
         {
-            self.note(entry);
+            self.note(match run {
+                Some(run) => bulk::in_run(entry, run),
+                None => entry,
+            });
         }
         let (reply, mut change) = self.write_verdict(job, verdict);
         if let Some(change) = &mut change {

@@ -5,6 +5,7 @@
 
 mod accept;
 mod apply;
+mod bulk;
 mod configure;
 mod lanes;
 mod lease;
@@ -18,15 +19,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::{EventId, JobId, MessageId, TenantId, Timestamp};
+use posthaste_core::{EventId, JobId, MessageId, RunId, RunKind, TenantId, Timestamp};
 
 use self::tables::{EPOCH, Tables};
 use crate::{
-    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Clock, Configure, Configured,
+    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, Begun, BoxFuture, Bulk, BulkChange,
+    BulkCount, BulkCounted, BulkRun, BulkStep, BulkStepped, Clock, Configure, Configured, Controlled,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied, LedgerCommand, LedgerEntry,
-    MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount, Store,
-    StoreError, StoreStatus,
+    MessageName, MessageView, NamedJob, NewBulkRun, NewMessage, Reads, Retain, Retire, Retired, StateCount,
+    Store, StoreError, StoreStatus,
 };
 
 /// A store that forgets everything with the process.
@@ -177,6 +179,47 @@ impl Reads for MemoryStore {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.at_once(move |tables, _| tables.briefs(tenant, message))
+    }
+}
+
+impl Bulk for MemoryStore {
+    fn bulk_begin(&self, new: NewBulkRun) -> BoxFuture<'_, Result<Begun, StoreError>> {
+        self.at_once(move |tables, now| tables.bulk_begin(&new, now))
+    }
+
+    fn bulk_step(&self, step: BulkStep) -> BoxFuture<'_, Result<Option<BulkStepped>, StoreError>> {
+        self.at_once(move |tables, now| tables.bulk_step(&step, now))
+    }
+
+    fn bulk_control(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        change: BulkChange,
+    ) -> BoxFuture<'_, Result<Controlled, StoreError>> {
+        self.at_once(move |tables, now| tables.bulk_control(tenant, run, &change, now))
+    }
+
+    fn bulk_count(&self, count: BulkCount) -> BoxFuture<'_, Result<BulkCounted, StoreError>> {
+        self.at_once(move |tables, _| tables.bulk_count(&count))
+    }
+
+    fn bulk_run(&self, tenant: TenantId, run: RunId) -> BoxFuture<'_, Result<Option<BulkRun>, StoreError>> {
+        self.at_once(move |tables, _| tables.bulk_run(tenant, run))
+    }
+
+    fn bulk_runs(
+        &self,
+        tenant: TenantId,
+        kind: RunKind,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
+        self.at_once(move |tables, _| tables.bulk_list(tenant, kind, before, limit))
+    }
+
+    fn bulk_running(&self) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
+        self.at_once(|tables, _| tables.bulk_running())
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::{
     ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, EventId, Job, JobId, JobRow, Lane, LaneId, LeaseRow,
-    MessageId, MessageKey, NextStep, Scheduling, Share, State, TenantId, Timestamp,
+    MessageId, MessageKey, NextStep, RunId, Scheduling, Share, State, TenantId, Timestamp,
 };
 
 use super::retention::{Archived, ArchivedEntry};
 use crate::{
-    ApiKeyRow, ArchiveFile, AttemptView, CustodyEntry, DestinationRow, KeyKind, LaneEvent, LaneHead,
+    ApiKeyRow, ArchiveFile, AttemptView, BulkRun, CustodyEntry, DestinationRow, KeyKind, LaneEvent, LaneHead,
     LedgerEntry, NewMessage, ScheduleRow, Stage, Target, step,
 };
 
@@ -46,6 +46,7 @@ pub(super) struct Tables {
     pub(super) archived_entries: BTreeMap<(TenantId, EventId), ArchivedEntry>,
     pub(super) archive_files: BTreeMap<Box<str>, ArchiveFile>,
     pub(super) schedules: BTreeMap<(TenantId, DestinationId), ScheduleRow>,
+    pub(super) bulk_runs: BTreeMap<(TenantId, RunId), BulkRun>,
     /// The fence of a key without a row, if it is above 1.
     pub(super) first_fence: u64,
 }

@@ -1,8 +1,8 @@
 //! One step of one job: gather the facts, ask the core, write what it decided.
 
 use posthaste_core::{
-    Answer, AttemptRecord, Command, CorruptRow, EffectSpan, Entry, Facts, Job, JobId, Policy, Refusal, State,
-    TenantId, Verdict, transition,
+    Answer, AttemptRecord, Command, CorruptRow, EffectSpan, Entry, Facts, Job, JobId, Policy, Refusal, RunId,
+    State, TenantId, Verdict, transition,
 };
 use rusqlite::params;
 
@@ -13,7 +13,7 @@ use super::{
     session::Session,
 };
 use crate::{
-    Applied, AppliedOutcome, AttemptView, Change, CustodyEntry, JobCommand, Stage, ledger,
+    Applied, AppliedOutcome, AttemptView, Change, CustodyEntry, JobCommand, Stage, bulk, ledger,
     step::{self, STALE_REPORTS_RECORDED_MAX},
 };
 
@@ -43,6 +43,16 @@ impl Session<'_> {
     }
 
     pub(super) fn apply_to(&mut self, stored: Stored, command: &JobCommand) -> Result<AppliedOutcome, Fault> {
+        self.apply_in(stored, command, None)
+    }
+
+    /// The same for a job of a bulk run, which custody tells.
+    pub(super) fn apply_in(
+        &mut self,
+        stored: Stored,
+        command: &JobCommand,
+        run: Option<RunId>,
+    ) -> Result<AppliedOutcome, Fault> {
         let entry = self.entry_beside(stored.job.tenant, stored.job.lane, &stored.key)?;
         let fact = entry.as_ref().map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
         let facts = match self.facts(&stored.job, &command.command, fact)? {
@@ -54,7 +64,10 @@ impl Session<'_> {
         }
         let verdict = transition(&stored.job, &facts, &command.command, &command.policy, self.now);
         if let Some(entry) = step::custody_of(&stored.job, stored.message, command, &verdict, self.now) {
-            self.note_step(&entry)?;
+            self.note_step(&match run {
+                Some(run) => bulk::in_run(entry, run),
+                None => entry,
+            })?;
         }
         let (reply, mut change) = self.write_verdict(stored, verdict)?;
         if let Some(change) = &mut change {

@@ -45,6 +45,8 @@ statements! {
         ledger_find ledger_put ledger_any ledger_first_fence ledger_delete ledger_fences_raise
         messages_delete jobs_done_delete_all attempts_delete_all custody_delete
         archived_insert archived_accepted archived_entries_put archived_entries_find archive_files_insert
+        bulk_runs_find bulk_runs_of_key bulk_runs_live bulk_runs_insert bulk_runs_write
+        bulk_dead bulk_live bulk_message bulk_class
     }
 }
 
@@ -61,6 +63,7 @@ statements! {
         lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message tenants_list destinations_list api_keys_list counts_list schedules_find schedules_list lanes_list lanes_held_jobs scheduling_list scheduling_held_jobs lane_events_of
         ledger_find
         archived_in archived_entries_in archived_entries_find archive_files_list
+        bulk_runs_find bulk_runs_list bulk_runs_running bulk_dead bulk_live bulk_message bulk_class
     }
 }
 

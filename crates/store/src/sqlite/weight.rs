@@ -1,8 +1,8 @@
 //! How many bytes an operation holds: near enough to bound a queue and a batch.
 
 use crate::{
-    Configure, CustodyEntry, JobCommand, LeaseRequest, LedgerAction, LedgerCommand, NewMessage, Retire,
-    ScheduleChange,
+    BulkStep, Configure, CustodyEntry, JobCommand, LeaseRequest, LedgerAction, LedgerCommand, NewMessage,
+    Retire, ScheduleChange,
 };
 use posthaste_core::{Command, Details};
 
@@ -88,6 +88,15 @@ pub(super) fn of_schedules(changes: &[ScheduleChange]) -> usize {
 
 pub(super) fn of_entries(entries: &[CustodyEntry]) -> usize {
     entries.iter().map(|entry| ROW + entry.detail.as_ref().map_or(0, |detail| detail.len())).sum()
+}
+
+pub(super) fn of_run() -> usize {
+    4 * ROW
+}
+
+/// As commands of the same number: what looks at more rows reads them where they lie together.
+pub(super) fn of_bulk_step(step: &BulkStep) -> usize {
+    step.jobs_max.saturating_mul(2 * ROW)
 }
 
 pub(super) fn of_retired(records: &[Retire]) -> usize {

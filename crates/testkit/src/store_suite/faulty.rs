@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::{
-    Command, DestinationId, EventId, JobId, LaneId, MessageId, StateName, TenantId, Timestamp,
+    Command, DestinationId, EventId, JobId, LaneId, MessageId, RunId, RunKind, StateName, TenantId, Timestamp,
 };
 use posthaste_store::{
-    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
-    CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
-    JobFilter, JobView, LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest,
-    LedgerAction, LedgerApplied, LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewMessage,
-    Reads, Retain, Retire, Retired, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StateCount,
-    Steered, Store, StoreError, StoreStatus,
+    Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, Begun, BoxFuture, Bulk, BulkChange,
+    BulkCount, BulkCounted, BulkRun, BulkStep, BulkStepped, Configure, Configured, Controlled, CustodyEntry,
+    DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand, JobFilter, JobView,
+    LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied,
+    LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewBulkRun, NewMessage, Reads, Retain,
+    Retire, Retired, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StateCount, Steered, Store,
+    StoreError, StoreStatus,
 };
 
 /// One fault.
@@ -283,6 +284,47 @@ impl Reads for Faulty {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.inner.briefs(tenant, message)
+    }
+}
+
+impl Bulk for Faulty {
+    fn bulk_begin(&self, new: NewBulkRun) -> BoxFuture<'_, Result<Begun, StoreError>> {
+        self.inner.bulk_begin(new)
+    }
+
+    fn bulk_step(&self, step: BulkStep) -> BoxFuture<'_, Result<Option<BulkStepped>, StoreError>> {
+        self.inner.bulk_step(step)
+    }
+
+    fn bulk_control(
+        &self,
+        tenant: TenantId,
+        run: RunId,
+        change: BulkChange,
+    ) -> BoxFuture<'_, Result<Controlled, StoreError>> {
+        self.inner.bulk_control(tenant, run, change)
+    }
+
+    fn bulk_count(&self, count: BulkCount) -> BoxFuture<'_, Result<BulkCounted, StoreError>> {
+        self.inner.bulk_count(count)
+    }
+
+    fn bulk_run(&self, tenant: TenantId, run: RunId) -> BoxFuture<'_, Result<Option<BulkRun>, StoreError>> {
+        self.inner.bulk_run(tenant, run)
+    }
+
+    fn bulk_runs(
+        &self,
+        tenant: TenantId,
+        kind: RunKind,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
+        self.inner.bulk_runs(tenant, kind, before, limit)
+    }
+
+    fn bulk_running(&self) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
+        self.inner.bulk_running()
     }
 }
 

@@ -8,6 +8,7 @@ mod isolation;
 mod ledger;
 mod publish;
 mod pull;
+mod replay;
 mod slow_clients;
 mod soak;
 
@@ -34,6 +35,8 @@ pub(crate) enum Scenario {
     SlowClients,
     /// Claims of the receiver's ledger, with few entries and with very many
     Ledger,
+    /// Fresh messages beside a bulk replay of dead letters
+    Replay,
     /// Everything at once for a long time, unhurried; only if it is named
     Soak,
 }
@@ -50,6 +53,7 @@ impl Scenario {
         Self::FanOut,
         Self::SlowClients,
         Self::Ledger,
+        Self::Replay,
     ];
 
     /// Its name on the command line.
@@ -64,6 +68,7 @@ impl Scenario {
             Self::FanOut => "fan-out",
             Self::SlowClients => "slow-clients",
             Self::Ledger => "ledger",
+            Self::Replay => "replay",
             Self::Soak => "soak",
         }
     }
@@ -80,6 +85,7 @@ impl Scenario {
             Self::FanOut => fan_out::ABOUT,
             Self::SlowClients => slow_clients::ABOUT,
             Self::Ledger => ledger::ABOUT,
+            Self::Replay => replay::ABOUT,
             Self::Soak => soak::ABOUT,
         }
     }
@@ -95,6 +101,7 @@ impl Scenario {
             Self::FanOut => fan_out::measure(stage),
             Self::SlowClients => slow_clients::measure(stage),
             Self::Ledger => ledger::measure(stage),
+            Self::Replay => replay::measure(stage),
             Self::Soak => soak::measure(stage),
         }
     }

@@ -1,6 +1,7 @@
 //! The cases, by what they are about.
 
 mod accept;
+mod bulk;
 mod commands;
 mod configure;
 mod fan_out;
@@ -20,6 +21,7 @@ use super::Case;
 pub fn groups() -> Vec<(&'static str, &'static [Case])> {
     vec![
         ("accept", accept::CASES),
+        ("bulk", bulk::CASES),
         ("commands", commands::CASES),
         ("configure", configure::CASES),
         ("fan_out", fan_out::CASES),
