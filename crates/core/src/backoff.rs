@@ -1,6 +1,6 @@
 //! When to try again, and when to stop: retry policies and their arithmetic.
 
-use crate::{Attempt, DurationMs, JobId, Timestamp, limits};
+use crate::{Attempt, ClassRule, DurationMs, JobId, Timestamp, limits};
 
 /// How much of a delay is random, in thousandths. A newtype, so that it can't be mistaken for a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +69,8 @@ pub struct Policy {
     pub on_unknown: OnUnknown,
     /// The receiver guards our idempotency key: a repeated delivery has no second effect.
     pub idempotent: bool,
+    /// What the destination says otherwise than the classification of every destination.
+    pub classes: Vec<ClassRule>,
 }
 
 impl Policy {
@@ -85,6 +87,7 @@ impl Policy {
             horizon: DurationMs::from_hours(96),
             on_unknown: OnUnknown::Retry,
             idempotent: false,
+            classes: Vec::new(),
         }
     }
 

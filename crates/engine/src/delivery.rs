@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use posthaste_core::{
-    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, Timestamp,
-    limits, parse_retry_after, read_class, read_fault, read_status,
+    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Policy, Ruled, Timestamp,
+    limits, parse_retry_after,
 };
 use posthaste_store::{JobCommand, LeasedJob, StoreError};
 
@@ -47,7 +47,7 @@ impl Engine {
             posthaste_store::faults::reached(posthaste_store::faults::Point::AfterSend);
         }
         let ended = self.clock.now();
-        let conclusion = conclude(&leased, outcome, begun, ended);
+        let conclusion = conclude(&endpoint.policy, &leased, outcome, (begun, ended));
         self.report_delivery(endpoint, &leased, conclusion.command, conclusion.hold_lane_until).await;
         drop(slot);
     }
@@ -167,7 +167,7 @@ fn content_encoding(headers: Option<&str>) -> Option<String> {
 }
 
 /// The phases of a request within its endpoint's time-out.
-fn send_limits(total: Duration) -> SendLimits {
+pub(crate) fn send_limits(total: Duration) -> SendLimits {
     SendLimits {
         connect_timeout: total.min(Duration::from_secs(10)),
         tls_timeout: total.min(Duration::from_secs(10)),
@@ -177,18 +177,23 @@ fn send_limits(total: Duration) -> SendLimits {
     }
 }
 
-fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: Timestamp) -> Conclusion {
+fn conclude(
+    policy: &Policy,
+    leased: &LeasedJob,
+    outcome: SendOutcome,
+    (begun, ended): (Timestamp, Timestamp),
+) -> Conclusion {
     let duration = Some(ended.since(begun));
     let fence = leased.fence;
     match outcome {
-        SendOutcome::Answered(answered) => conclude_answer(leased, &answered, duration, ended),
+        SendOutcome::Answered(answered) => conclude_answer(policy, leased, &answered, duration, ended),
         SendOutcome::Blocked { reason } => {
-            let failure = Failure::classified(read_class(Class::Blocked), None);
+            let failure = Failure::ruled(policy.rule_class(Class::Blocked), None);
             let details = Details { duration, message: Some(kept(&reason)), ..Details::default() };
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
         }
         SendOutcome::Unanswered { fault, sent, detail } => {
-            let failure = Failure::classified(read_fault(fault, sent), None);
+            let failure = Failure::ruled(policy.rule_fault(fault, sent), None);
             let details = Details { duration, message: Some(kept(&detail)), ..Details::default() };
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
         }
@@ -196,6 +201,7 @@ fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: T
 }
 
 fn conclude_answer(
+    policy: &Policy,
     leased: &LeasedJob,
     answered: &Answered,
     duration: Option<DurationMs>,
@@ -210,20 +216,20 @@ fn conclude_answer(
         ..Details::default()
     };
     let ledger = answered.ledger.as_deref().and_then(read_ledger);
-    match read_status(answered.status, retry_after.is_some()) {
-        Reading::Accepted => {
+    match policy.rule_status(answered.status, retry_after.is_some()) {
+        Ruled::Accepted => {
             let (outcome, evidence) = ledger.unwrap_or((FinishOutcome::Committed, Evidence::Answered));
             let reason = (outcome == FinishOutcome::Cancelled)
                 .then(|| "the receiver's ledger says that it no longer applies".into());
             let command = Command::Finish { fence, outcome, evidence, reason, details };
             Conclusion { command, hold_lane_until: None }
         }
-        Reading::Failed(classified) => {
+        Ruled::Failed(ruling) => {
             // What a receiver says about its own load holds for all that goes to it.
-            let held = matches!(classified.class, Class::Throttled | Class::ServerError);
+            let held = matches!(ruling.classified.class, Class::Throttled | Class::ServerError);
             let hold_lane_until =
                 retry_after.filter(|after| held && *after > DurationMs::ZERO).map(|after| now.after(after));
-            let failure = Failure::classified(classified, retry_after);
+            let failure = Failure::ruled(ruling, retry_after);
             debug_assert!(failure.effect <= Effect::Possible, "no failure reports an effect");
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until }
         }
@@ -249,7 +255,7 @@ fn read_ledger(value: &[u8]) -> Option<(FinishOutcome, Evidence)> {
 }
 
 /// As much of an error's text as is kept.
-fn kept(text: &str) -> Box<str> {
+pub(crate) fn kept(text: &str) -> Box<str> {
     let mut end = text.len().min(limits::ERROR_TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -16,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Directory, EngineError,
     dispatch::Dispatcher,
+    look_up::LookUpDesk,
     message_ids::MessageIds,
     metrics::Metrics,
     ports::{Clock, HttpSender, Secrets, UrlJudge},
@@ -87,6 +88,7 @@ pub struct Engine {
     /// Set once retention is on.
     pub(crate) keeper: OnceLock<crate::retain::Keeper>,
     pub(crate) dispatcher: Dispatcher,
+    pub(crate) look_ups: LookUpDesk,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -113,6 +115,7 @@ impl Engine {
             url_judge: parts.url_judge,
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
             settings: parts.settings,
+            look_ups: LookUpDesk::default(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             metrics: parts.metrics,
@@ -133,6 +136,8 @@ impl Engine {
         engine.tasks.spawn(Arc::clone(&engine).run_expiry());
         engine.tasks.spawn(Arc::clone(&engine).run_fan_out());
         engine.tasks.spawn(Arc::clone(&engine).run_sampler());
+        engine.tasks.spawn(Arc::clone(&engine).run_look_ups());
+        engine.tasks.spawn(Arc::clone(&engine).run_sweep());
         Ok(engine)
     }
 

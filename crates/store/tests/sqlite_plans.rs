@@ -39,6 +39,7 @@ fn schema() -> Connection {
         include_str!("../migrations/sqlite/V1__schema.sql"),
         include_str!("../migrations/sqlite/V2__ledger.sql"),
         include_str!("../migrations/sqlite/V3__retention.sql"),
+        include_str!("../migrations/sqlite/V8__unsettled.sql"),
     ] {
         conn.execute_batch(migration).unwrap();
     }

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
 mod delivery;
+mod look_ups;
 mod pull;
 mod retention;
+mod starts;
 mod support;
+mod sweep;

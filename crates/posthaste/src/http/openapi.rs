@@ -13,9 +13,9 @@ use utoipa::{
 };
 
 use super::{
-    archive,
+    archive, classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, timeline,
+    health, intake, jobs, keys, ledger, look_ups, messages, operate, overview, publish, queue, reports, timeline,
 };
 
 #[derive(OpenApi)]
@@ -34,6 +34,7 @@ use super::{
         reports::ack,
         reports::reject,
         reports::release,
+        look_ups::reconcile,
         ledger::claim,
         ledger::complete,
         ledger::fail,
@@ -50,6 +51,7 @@ use super::{
         archive::run,
         archive::list,
         archive::verify,
+        classes::get,
         overview::get,
         endpoints::list,
         endpoints::create,
@@ -150,14 +152,18 @@ mod tests {
             "delays": ["1s"], "base": "1s", "cap": "1s", "failures_max": 1, "lost_leases_max": 1, "horizon": "1s",
             "jitter": 0.5,
         });
+        let reconcile = json!({
+            "url": "u", "method": "GET", "settle": "1m", "pointer": "/a", "present": ["a"], "absent": [404],
+            "in_progress": ["b"],
+        });
         let endpoint = json!({
             "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "timeout": "1s",
-            "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
+            "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "reconcile": reconcile, "classify": {"404": "retry"}, "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
             "owner": "o", "enabled": true,
         });
         let queue = json!({
             "name": "a", "lease": "1s", "deadline": "1s", "ledger": true, "idempotent": true, "on_unknown": "retry",
-            "retry": retry, "owner": "o", "enabled": true,
+            "reconcile": {"settle": "1m"}, "classify": {"timeout": "retry"}, "retry": retry, "owner": "o", "enabled": true,
         });
         let source = json!({
             "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
@@ -169,5 +175,7 @@ mod tests {
         assert_eq!(fields_of("Source"), read_by_the_engine::<SourceSpec>(&source));
         let retry_fields = read_by_the_engine::<posthaste_engine::config::RetrySpec>(&retry);
         assert_eq!(fields_of("Retry"), retry_fields);
+        let reconcile_fields = read_by_the_engine::<posthaste_engine::config::ReconcileSpec>(&reconcile);
+        assert_eq!(fields_of("Reconcile"), reconcile_fields);
     }
 }

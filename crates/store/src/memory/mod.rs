@@ -11,6 +11,7 @@ mod ledger;
 mod read;
 mod retention;
 mod tables;
+mod unsettled;
 
 use std::sync::Arc;
 

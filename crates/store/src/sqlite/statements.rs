@@ -58,7 +58,8 @@ statements! {
         jobs_list_dead_oldest jobs_list_dead_newest
         lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message
         tenants_list destinations_list api_keys_list counts_list
-        ledger_find
+        ledger_find ledger_any
+        look_ups_lane look_ups_of_lane sweep_live sweep_dead
         archived_in archived_entries_in archived_entries_find archive_files_list
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::{Command, EventId, JobId, MessageId, StateName, TenantId, Timestamp};
+use posthaste_core::{Command, EventId, JobId, LaneId, MessageId, StateName, TenantId, Timestamp};
 use posthaste_store::{
     Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
     LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
-    Store, StoreError, StoreStatus,
+    Store, StoreError, StoreStatus, LookUps, Provable, SweepCursor, Unsettled,
 };
 
 /// One fault.
@@ -280,6 +280,37 @@ impl Reads for Faulty {
         message: MessageId,
     ) -> BoxFuture<'_, Result<Vec<JobBrief>, StoreError>> {
         self.inner.briefs(tenant, message)
+    }
+}
+
+impl Unsettled for Faulty {
+    fn look_ups(&self, per_lane: usize, limit: usize) -> BoxFuture<'_, Result<LookUps, StoreError>> {
+        self.inner.look_ups(per_lane, limit)
+    }
+
+    fn lane_look_ups(
+        &self,
+        tenant: TenantId,
+        lane: LaneId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<JobId>, StoreError>> {
+        self.inner.lane_look_ups(tenant, lane, limit)
+    }
+
+    fn provable(
+        &self,
+        after: Option<SweepCursor>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Provable, StoreError>> {
+        self.inner.provable(after, limit)
+    }
+
+    fn apply_behind(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
+        self.inner.apply_behind(commands)
+    }
+
+    fn lane_held_ms(&self, tenant: TenantId, lane: LaneId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.inner.lane_held_ms(tenant, lane)
     }
 }
 

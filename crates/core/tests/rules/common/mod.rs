@@ -59,6 +59,7 @@ pub(crate) fn exact_policy() -> Policy {
         horizon: DurationMs::from_hours(24),
         on_unknown: OnUnknown::Retry,
         idempotent: false,
+        classes: Vec::new(),
     }
 }
 
