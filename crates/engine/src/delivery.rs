@@ -212,6 +212,7 @@ fn conclude_answer(
     let details = Details {
         status: Some(answered.status),
         duration,
+        message: redirected_to(answered),
         excerpt: (!answered.excerpt.is_empty()).then(|| answered.excerpt.as_ref().into()),
         ..Details::default()
     };
@@ -234,6 +235,29 @@ fn conclude_answer(
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until }
         }
     }
+}
+
+/// Where a redirect would have led, for its owner: it is never followed, and what may be secret is left out.
+fn redirected_to(answered: &Answered) -> Option<Box<str>> {
+    if !(300..400).contains(&answered.status) {
+        return None;
+    }
+    let Some(location) = answered.location.as_deref() else {
+        return Some("a redirect without a Location; redirects are not followed".into());
+    };
+    let text = String::from_utf8_lossy(location);
+    let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+    let (shown, cut) = shown.split_once(['?', '#']).map_or((&*shown, ""), |(before, _)| (before, "?…"));
+    // Userinfo may be a password.
+    let shown = match shown.split_once("//") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            format!("{scheme}//{host}{path}")
+        }
+        None => shown.to_owned(),
+    };
+    Some(kept(&format!("points to {shown}{cut}; redirects are not followed")))
 }
 
 /// Reads `posthaste-ledger: path=duplicate_done, outcome=committed, attempt=1`.
@@ -282,6 +306,30 @@ mod tests {
             check(text, None);
         }
         assert_eq!(None, read_ledger(b"outcome=\xff"));
+    }
+
+    #[test]
+    fn case_b20_a_redirect_is_shown_without_what_may_be_secret() {
+        let shown = |status, location: Option<&str>| {
+            let answered = Answered {
+                status,
+                retry_after: None,
+                location: location.map(|text| text.as_bytes().to_vec()),
+                ledger: None,
+                delivery_control: None,
+                excerpt: bytes::Bytes::new(),
+                excerpt_truncated: false,
+                peer: None,
+            };
+            redirected_to(&answered).map(String::from)
+        };
+        let points = |to: &str| Some(format!("points to {to}; redirects are not followed"));
+        assert_eq!(points("https://x.example/final"), shown(301, Some("https://x.example/final")));
+        assert_eq!(points("https://x.example/a?…"), shown(302, Some("https://me:pw@x.example/a?token=1#b")));
+        assert_eq!(points("//other.test/"), shown(307, Some("//other.test/")));
+        assert_eq!(points("/final?…"), shown(308, Some("/final?x=1")));
+        assert!(shown(304, None).unwrap().contains("without a Location"));
+        assert_eq!(None, shown(200, Some("/final")));
     }
 
     #[test]

@@ -17,4 +17,5 @@ mod payload;
 mod publish;
 #[path = "../server/mod.rs"]
 mod server;
+mod unknown;
 mod workers;
