@@ -240,7 +240,9 @@ impl Engine {
         let settle = recipe.map_or(DurationMs::ZERO, |(_, recipe)| recipe.settle);
         match self.write_found(&view, asked_at, settle, found, "posthaste").await {
             // The job has moved on meanwhile: what was found says nothing of it any more.
-            Ok(_) | Err(OperateError::Engine(EngineError::Refused(_) | EngineError::NotFound { .. })) => Ok(()),
+            Ok(_) | Err(OperateError::Engine(EngineError::Refused(_) | EngineError::NotFound { .. })) => {
+                Ok(())
+            }
             Err(OperateError::Engine(EngineError::Store(error))) => Err(error),
             Err(error) => {
                 tracing::warn!(event = "look_up_refused", job = %job, error = %error);

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, LaneId, MessageKey, Nature, NextStep, Refusal,
-    State, StateName, TenantId,
+    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, LaneId, MessageKey, Nature, NextStep,
+    Refusal, State, StateName, TenantId,
 };
 use posthaste_store::{Applied, AppliedOutcome, Change, JobCommand, LeasedJob, StoreError};
 

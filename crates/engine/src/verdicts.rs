@@ -71,7 +71,11 @@ impl Engine {
         match self.decide(tenant, job, &actor, settle).await? {
             Ok(change) => {
                 self.note_reason(tenant, &change, &reason, &actor).await?;
-                Ok(Judged { verdict, operated: Operated::of(&change.job, CameTo::Settled), believed_at: None })
+                Ok(Judged {
+                    verdict,
+                    operated: Operated::of(&change.job, CameTo::Settled),
+                    believed_at: None,
+                })
             }
             Err(refusal) => Err(EngineError::from(refusal).into()),
         }
@@ -244,9 +248,8 @@ impl Engine {
             let refusal = Refusal::WrongState { state: view.job.state.name(), command };
             return Err(EngineError::from(refusal).into());
         }
-        let asked = parse_token(&token).filter(|(seen, asked_at)| {
-            Some(*seen) == view.job.attempt && *asked_at <= self.clock.now()
-        });
+        let asked = parse_token(&token)
+            .filter(|(seen, asked_at)| Some(*seen) == view.job.attempt && *asked_at <= self.clock.now());
         let Some((_, asked_at)) = asked else {
             return Err(EngineError::from(Refusal::AttemptChanged { current: view.job.attempt }).into());
         };

@@ -169,9 +169,16 @@ fn r_b15_at_the_deadline_what_was_sent_is_recorded_as_perhaps_done() {
     let job = &server.json(&["timeline", "k:1"])["jobs"][0];
     assert_eq!("retryable", job["state"], "{job}");
     let attempt = &job["attempts"][0];
-    assert_eq!(("timeout", "possible"), (attempt["class"].as_str().unwrap(), attempt["effect"].as_str().unwrap()));
+    assert_eq!(
+        ("timeout", "possible"),
+        (attempt["class"].as_str().unwrap(), attempt["effect"].as_str().unwrap())
+    );
     assert!(attempt["message"].as_str().unwrap().contains("shutdown"), "{attempt}");
-    assert_eq!("scheduled", server.json(&["timeline", "k:2"])["jobs"][0]["state"], "what ran nowhere is as it was");
+    assert_eq!(
+        "scheduled",
+        server.json(&["timeline", "k:2"])["jobs"][0]["state"],
+        "what ran nowhere is as it was"
+    );
 }
 
 #[test]

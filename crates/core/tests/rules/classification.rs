@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use expect_test::expect;
 use posthaste_core::{
-    CLASS_RULES, Class, ClassRule, Classified, Disposition, Effect, Failure, Policy, Reading, RetryWish, RuleAt,
-    RuleOf, Ruled, TransportFault, read_class, read_fault, read_status,
+    CLASS_RULES, Class, ClassRule, Classified, Disposition, Effect, Failure, Policy, Reading, RetryWish,
+    RuleAt, RuleOf, Ruled, TransportFault, read_class, read_fault, read_status,
 };
 
 fn line(reading: Reading) -> String {
@@ -172,7 +172,11 @@ fn r_b4_every_status_that_the_row_names_means_what_it_says() {
         assert_eq!(Some(Disposition::PermanentMessage), disposition(status), "{status} is permanent");
     }
     for status in [401, 403] {
-        assert_eq!(Some(Disposition::PermanentDestination), disposition(status), "{status} is the destination's");
+        assert_eq!(
+            Some(Disposition::PermanentDestination),
+            disposition(status),
+            "{status} is the destination's"
+        );
     }
     assert_eq!(Some(Disposition::Gone), disposition(410));
     for status in 200..300 {

@@ -82,14 +82,10 @@ fn rule_of(path: &str, of: &str, carries: Carries) -> Result<RuleOf, ConfigError
         (false, _) => None,
     };
     match (statuses, Class::parse(of)) {
-        (Some(_), _) if carries == Carries::Classes => {
-            wrong("workers report classes, not statuses")
-        }
+        (Some(_), _) if carries == Carries::Classes => wrong("workers report classes, not statuses"),
         (Some((200..=299, _)), _) => wrong("a 2xx is taken, whatever its body says"),
         (Some((from, to)), _) => Ok(RuleOf::Statuses(from, to)),
-        (None, Some(Class::LeaseLost)) => {
-            wrong("lost leases have a budget and `on_unknown` of their own")
-        }
+        (None, Some(Class::LeaseLost)) => wrong("lost leases have a budget and `on_unknown` of their own"),
         (None, Some(class)) => Ok(RuleOf::Class(class)),
         (None, None) => wrong("this is no status and no class"),
     }
@@ -123,12 +119,7 @@ mod tests {
                 statuses,
                 "Statuses(500, 599) retry Some(None): endpoint[fan_17].classify 5xx = retry, effect none",
             ),
-            (
-                "dns",
-                "\"gone\"",
-                statuses,
-                "Class(Dns) gone None: endpoint[fan_17].classify dns = gone",
-            ),
+            ("dns", "\"gone\"", statuses, "Class(Dns) gone None: endpoint[fan_17].classify dns = gone"),
             (
                 "client_error",
                 "\"retry\"",

@@ -10,10 +10,10 @@ use posthaste_receiver::{
 };
 
 use super::{
-    LookUpRecipe,
+    AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, LookUpRecipe,
+    OnUnknownSpec, Queue, QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule,
+    WebhookId, WebhookIdSpec,
     classify::{self, Carries},
-    AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, OnUnknownSpec, Queue,
-    QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec,
     format_duration,
 };
 
@@ -37,7 +37,8 @@ const RESERVED_HEADERS: &[&str] = &[
 ];
 
 /// What `on_unknown = "reconcile"` wants of an endpoint.
-const ENDPOINT_RECONCILE: &str = "add [endpoint.reconcile] with url = \"https://…/status?key={event_id}\" and settle = \"2m\"";
+const ENDPOINT_RECONCILE: &str =
+    "add [endpoint.reconcile] with url = \"https://…/status?key={event_id}\" and settle = \"2m\"";
 
 /// What `on_unknown = "reconcile"` wants of a queue.
 const QUEUE_RECONCILE: &str = "add [queue.reconcile] with settle = \"2m\"";

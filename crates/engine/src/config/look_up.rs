@@ -128,8 +128,11 @@ fn told(
     spec: &ReconcileSpec,
 ) -> Result<(Vec<(u16, LookUpVerdict)>, Vec<(String, LookUpVerdict)>), ConfigError> {
     use LookUpVerdict::{Absent, InProgress, Present};
-    let lists =
-        [("present", &spec.present, Present), ("absent", &spec.absent, Absent), ("in_progress", &spec.in_progress, InProgress)];
+    let lists = [
+        ("present", &spec.present, Present),
+        ("absent", &spec.absent, Absent),
+        ("in_progress", &spec.in_progress, InProgress),
+    ];
     if spec.pointer.is_none() && lists.iter().all(|(_, list, _)| list.is_empty()) {
         return Ok((vec![(200, Present), (404, Absent)], Vec::new()));
     }
@@ -176,8 +179,7 @@ fn parts(url: &str) -> Result<Vec<Part>, ConfigError> {
         Err(ConfigError::new("reconcile.url", problem, remedy))
     };
     let behind_scheme = url.find("://").map_or(0, |at| at + 3);
-    let host_ends =
-        url[behind_scheme..].find(['/', '?', '#']).map_or(url.len(), |at| behind_scheme + at);
+    let host_ends = url[behind_scheme..].find(['/', '?', '#']).map_or(url.len(), |at| behind_scheme + at);
     if url[..host_ends].contains('{') {
         return wrong("a placeholder stands before the path".to_owned());
     }
@@ -229,23 +231,41 @@ mod tests {
 
     #[test]
     fn r_c10_names_are_encoded_and_can_not_choose_the_host() {
-        let plain = recipe(r#"{"url":"https://x.example/s/{event_id}?k={key}&m={message_id}","settle":"2m"}"#).unwrap();
+        let plain =
+            recipe(r#"{"url":"https://x.example/s/{event_id}?k={key}&m={message_id}","settle":"2m"}"#)
+                .unwrap();
         let names = LookUpNames { event_id: "a/b:c d", key: "100%&x", message_id: "msg_1" };
         assert_eq!("https://x.example/s/a%2Fb%3Ac%20d?k=100%25%26x&m=msg_1", plain.url(names));
-        for url in ["https://{key}.example/", "https://{key}", "https://x/{id}", "https://x/{key", "https://x/key}", "https://x/"] {
+        for url in [
+            "https://{key}.example/",
+            "https://{key}",
+            "https://x/{id}",
+            "https://x/{key",
+            "https://x/key}",
+            "https://x/",
+        ] {
             let error = recipe(&format!(r#"{{"url":"{url}","settle":"2m"}}"#)).unwrap_err();
             assert!(error.starts_with("reconcile.url: "), "{url}: {error}");
         }
-        assert!(recipe(r#"{"url":"https://x/","method":"POST","settle":"2m"}"#).is_ok(), "its body says which");
+        assert!(
+            recipe(r#"{"url":"https://x/","method":"POST","settle":"2m"}"#).is_ok(),
+            "its body says which"
+        );
     }
 
     #[test]
     fn r_c10_statuses_tell_and_everything_else_is_unsure() {
         use LookUpVerdict::*;
         let plain = recipe(r#"{"url":"https://x/{key}","settle":"2m"}"#).unwrap();
-        for (status, verdict) in
-            [(200, Present), (404, Absent), (202, Unsure), (204, Unsure), (302, Unsure), (401, Unsure), (500, Unsure)]
-        {
+        for (status, verdict) in [
+            (200, Present),
+            (404, Absent),
+            (202, Unsure),
+            (204, Unsure),
+            (302, Unsure),
+            (401, Unsure),
+            (500, Unsure),
+        ] {
             assert_eq!(verdict, plain.read(status, b"", true), "{status}");
         }
         let own = recipe(

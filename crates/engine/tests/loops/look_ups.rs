@@ -25,11 +25,7 @@ fn asked(name: &str) -> EndpointSpec {
         absent: Vec::new(),
         in_progress: Vec::new(),
     };
-    EndpointSpec {
-        on_unknown: Some(OnUnknownSpec::Reconcile),
-        reconcile: Some(reconcile),
-        ..endpoint(name)
-    }
+    EndpointSpec { on_unknown: Some(OnUnknownSpec::Reconcile), reconcile: Some(reconcile), ..endpoint(name) }
 }
 
 fn look_ups(bench: &Bench) -> Vec<OutboundRequest> {
@@ -97,7 +93,10 @@ async fn r_c10_present_commits_without_a_second_delivery() {
     assert_eq!((1, 2), (done.attempts.len(), bench.sender.sent().len()));
 
     let look_up = look_ups(&bench).remove(0);
-    assert_eq!(("GET", "https://fan_17.example.com/status?key=k%2F1%3Afan_17"), (look_up.method, &*look_up.url));
+    assert_eq!(
+        ("GET", "https://fan_17.example.com/status?key=k%2F1%3Afan_17"),
+        (look_up.method, &*look_up.url)
+    );
     assert!(look_up.body.is_empty());
     assert_eq!(Some("1".to_owned()), header(&look_up, "posthaste-look-up"));
     assert_eq!(None, header(&look_up, "idempotency-key"), "it is not the delivery");
@@ -269,8 +268,12 @@ async fn r_c10_a_look_up_must_be_sayable_when_it_is_configured() {
     let mut hasty = asked("fan_17");
     hasty.reconcile.as_mut().unwrap().settle = DurationText(DurationMs::from_secs(1));
     for (spec, path) in [(without, "on_unknown"), (unused, "reconcile"), (hasty, "reconcile.settle")] {
-        let refused =
-            bench.engine.put_endpoint(bench.tenant, spec, ManagedBy::Api, false).await.unwrap_err().to_string();
+        let refused = bench
+            .engine
+            .put_endpoint(bench.tenant, spec, ManagedBy::Api, false)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refused.starts_with(&format!("{path}: ")), "{refused}");
     }
 }

@@ -16,8 +16,7 @@ use crate::support::{Bench, endpoint, id, message};
 async fn accept_silently(bench: &Bench, key: &str, destination: &str, kind: Kind) {
     let directory = bench.engine.directory();
     let row = &directory.find(bench.tenant, &id(destination)).unwrap().row;
-    let target =
-        Target { lane: row.lane, destination: row.id.clone(), kind, wire_id: None, owner: None };
+    let target = Target { lane: row.lane, destination: row.id.clone(), kind, wire_id: None, owner: None };
     let message = NewMessage {
         tenant: bench.tenant,
         id: MessageId(0x0189_0a5d_ac96_774b_bcce_b302_0000_0000),
@@ -85,13 +84,8 @@ async fn r_b14_what_the_ledger_says_is_done_is_settled_without_being_handed_out(
         [("waits", RetryWish::Yes, StateName::Retryable), ("dead", RetryWish::No, StateName::DeadLettered)]
     {
         bench.publish(message(key, PublishTo::Queue(id("carts")))).await;
-        let consume = Consume {
-            queue: id("carts"),
-            max: 1,
-            wait: DurationMs::ZERO,
-            lease: None,
-            worker: "w-1".into(),
-        };
+        let consume =
+            Consume { queue: id("carts"), max: 1, wait: DurationMs::ZERO, lease: None, worker: "w-1".into() };
         let leased = bench.engine.consume(bench.tenant, consume).await.unwrap().remove(0);
         let says = WorkerSays::Reject {
             class: Class::Timeout,
@@ -102,7 +96,8 @@ async fn r_b14_what_the_ledger_says_is_done_is_settled_without_being_handed_out(
             code: None,
             message: None,
         };
-        let report = WorkerReport { job: leased.job.id, fence: leased.fence.to_string().into(), report: says };
+        let report =
+            WorkerReport { job: leased.job.id, fence: leased.fence.to_string().into(), report: says };
         bench.engine.report(bench.tenant, "w-1", vec![report]).await.unwrap().remove(0).unwrap();
         bench.job_in(key, state).await;
         complete(&bench, &format!("{key}:carts")).await;

@@ -251,7 +251,8 @@ fn without_values(message: &str) -> String {
     match message.trim_end().rsplit_once("untagged enum ").map(|(_, name)| name) {
         Some("OneOrMany") => return "text, or a list of texts, is expected".to_owned(),
         Some("ClassifySpec") => {
-            return "what follows, for example \"retry\", or a table with follows and effect, is expected".to_owned();
+            return "what follows, for example \"retry\", or a table with follows and effect, is expected"
+                .to_owned();
         }
         Some("ToldBy") => return "a status (a number) or a word (text) is expected".to_owned(),
         Some("AnswerSpec") => {

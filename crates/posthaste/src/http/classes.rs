@@ -94,7 +94,13 @@ pub(super) async fn get(
             let (what, id, problem) = (kind.as_str(), id.to_string(), problem.to_string());
             return Err(EngineError::NotAvailable { what, id, problem }.into());
         }
-        Some(_) | None => {
+        Some(
+            Destination::Endpoint(_)
+            | Destination::Queue(_)
+            | Destination::Source(_)
+            | Destination::Broken { .. },
+        )
+        | None => {
             return Err(EngineError::NotFound { what: kind.as_str(), id: id.to_string() }.into());
         }
     };

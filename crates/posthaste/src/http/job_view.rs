@@ -244,7 +244,8 @@ impl JobJson {
 /// What was used, of how much, and until when at most.
 pub(crate) fn budget_words(job: &Job, remaining: Remaining) -> String {
     let Remaining { failures, failures_max, lost_leases, lost_leases_max, gives_up_at } = remaining;
-    let used = format!("{failures} of {failures_max} failures, {lost_leases} of {lost_leases_max} lost leases");
+    let used =
+        format!("{failures} of {failures_max} failures, {lost_leases} of {lost_leases_max} lost leases");
     if job.state.name().is_settled() { used } else { format!("{used}, gives up at {}", Time(gives_up_at)) }
 }
 

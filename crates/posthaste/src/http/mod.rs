@@ -5,6 +5,7 @@
 mod archive;
 mod auth;
 mod body;
+mod classes;
 mod code;
 mod context;
 mod destination_view;
@@ -17,7 +18,6 @@ mod json;
 mod keys;
 mod ledger;
 mod ledger_json;
-mod classes;
 mod listen;
 mod look_ups;
 mod message_view;

@@ -15,7 +15,8 @@ use utoipa::{
 use super::{
     archive, classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, look_ups, messages, operate, overview, publish, queue, reports, timeline,
+    health, intake, jobs, keys, ledger, look_ups, messages, operate, overview, publish, queue, reports,
+    timeline,
 };
 
 #[derive(OpenApi)]

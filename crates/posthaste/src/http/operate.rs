@@ -249,7 +249,10 @@ fn judgement(
     }
     let verdict = verdict("verdict", word)?;
     let Some(seen) = request.attempt else {
-        return Err(invalid("attempt", "`attempt`: name the attempt that you looked at, as the job shows it"));
+        return Err(invalid(
+            "attempt",
+            "`attempt`: name the attempt that you looked at, as the job shows it",
+        ));
     };
     let Some(reason) = request.reason.as_deref() else {
         return Err(invalid("reason", "`reason`: say how you know; it is shown for ever"));

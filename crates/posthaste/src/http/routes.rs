@@ -10,8 +10,8 @@ use http::{Method, Uri};
 use super::{
     AppState, Code, Problem, archive, classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, look_ups, messages, openapi, operate, overview, publish, queue, reports,
-    timeline, ui,
+    health, intake, jobs, keys, ledger, look_ups, messages, openapi, operate, overview, publish, queue,
+    reports, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.

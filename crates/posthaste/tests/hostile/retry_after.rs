@@ -17,11 +17,34 @@ fn is_asked(wait_ms: i64, asked_ms: i64) -> bool {
 #[test]
 fn case_b17_retry_after_numbers_of_every_shape() {
     let own = [
-        "0", "120", "00120", "-5", "+3", "1.5", "299.997", "inf", "Infinity", "nan", "1e3", "1e400", "0x10", "12abc",
-        "1,5", "7", "", "\u{661}\u{662}", "soon", "-99999999999999999999", "1e30",
+        "0",
+        "120",
+        "00120",
+        "-5",
+        "+3",
+        "1.5",
+        "299.997",
+        "inf",
+        "Infinity",
+        "nan",
+        "1e3",
+        "1e400",
+        "0x10",
+        "12abc",
+        "1,5",
+        "7",
+        "",
+        "\u{661}\u{662}",
+        "soon",
+        "-99999999999999999999",
+        "1e30",
     ];
     let capped = [
-        "2147483648", "9999999999", "18446744073709551616", "99999999999999999999", "1000000000000000000000000000000",
+        "2147483648",
+        "9999999999",
+        "18446744073709551616",
+        "99999999999999999999",
+        "1000000000000000000000000000000",
     ];
     let asked = [("7200", 7_200_000), (" 3600 ", 3_600_000)];
     let header = |value: &str| format!("retry-after: {value}\r\n");
@@ -64,10 +87,8 @@ fn case_b17_retry_after_numbers_of_every_shape() {
 #[test]
 fn case_b19_when_the_header_counts_and_how_it_meets_our_backoff() {
     let retried = [("s429", 429), ("s503", 503), ("s500", 500), ("s301", 301), ("s404", 404)];
-    let mut faults: Vec<Fault> = retried
-        .iter()
-        .map(|(id, status)| Fault::answer(*id, *status, "retry-after: 7200\r\n", ""))
-        .collect();
+    let mut faults: Vec<Fault> =
+        retried.iter().map(|(id, status)| Fault::answer(*id, *status, "retry-after: 7200\r\n", "")).collect();
     faults.push(Fault::answer("short", 503, "retry-after: 2\r\n", ""));
     faults.push(Fault::answer("day", 503, "retry-after: 86400\r\n", ""));
     faults.push(Fault::answer("s413", 413, "retry-after: 60\r\n", ""));
@@ -80,7 +101,11 @@ fn case_b19_when_the_header_counts_and_how_it_meets_our_backoff() {
     }
     assert!(is_own(stage.wait_ms("short")), "the longer of both");
     assert!(is_asked(stage.wait_ms("day"), DAY_MS));
-    assert_eq!("dead_lettered", stage.job("s413")["state"], "a permanent refusal is not retried for a header");
+    assert_eq!(
+        "dead_lettered",
+        stage.job("s413")["state"],
+        "a permanent refusal is not retried for a header"
+    );
     for taken in ["s200", "s202"] {
         assert_eq!("committed", stage.job(taken)["state"], "ignored on 2xx");
     }

@@ -58,7 +58,8 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let mut text = "[outbound]\nprivate_networks = [\"127.0.0.0/8\"]\nallow_http = true\n".to_owned();
         for fault in &faults {
-            let url = fault.url.clone().unwrap_or_else(|| format!("http://{}/{}", receiver.address, fault.id));
+            let url =
+                fault.url.clone().unwrap_or_else(|| format!("http://{}/{}", receiver.address, fault.id));
             write!(
                 text,
                 "[[endpoint]]\nid = \"{}\"\nurl = \"{url}\"\ntypes = [\"*\"]\ntimeout = \"{TIMEOUT_MS}ms\"\nidempotent = true\n\
@@ -91,7 +92,12 @@ impl Stage {
     #[track_caller]
     pub(crate) fn check(&self, id: &str, expected: &Expected) {
         let (job, attempt) = (self.job(id), self.attempt(id));
-        let got = (job["state"].as_str(), attempt["class"].as_str(), attempt["effect"].as_str(), attempt["status"].as_u64());
+        let got = (
+            job["state"].as_str(),
+            attempt["class"].as_str(),
+            attempt["effect"].as_str(),
+            attempt["status"].as_u64(),
+        );
         let wanted = (Some(expected.state), expected.class, Some(expected.effect), expected.status);
         assert_eq!(wanted, got, "{id}: {attempt:#}");
         assert!(attempt["finished_at"].is_string() && attempt["worker"].is_string(), "{id}: {attempt:#}");
@@ -106,7 +112,8 @@ impl Stage {
     /// How long after its end the next attempt may start, in milliseconds.
     pub(crate) fn wait_ms(&self, id: &str) -> i64 {
         let at = |name: &str| -> i64 {
-            let text = self.attempt(id)[name].as_str().unwrap_or_else(|| panic!("{id}: {:#}", self.attempt(id)));
+            let text =
+                self.attempt(id)[name].as_str().unwrap_or_else(|| panic!("{id}: {:#}", self.attempt(id)));
             text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
         };
         at("next_at") - at("finished_at")

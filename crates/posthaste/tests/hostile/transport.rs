@@ -26,18 +26,46 @@ fn table() -> Vec<(&'static str, Vec<Act>, Expected)> {
         ("drip-head", vec![Act::Drip(b"HTTP/1.1 200 OK\r\nx: y")], timeout()),
         ("drip-body", vec![write("HTTP/1.1 200 OK\r\n\r\n"), Act::Drip(b"z")], taken(200)),
         ("endless-body", vec![write("HTTP/1.1 200 OK\r\n\r\n"), Act::Flood(vec![b'z'; 4_096])], taken(200)),
-        ("endless-error", vec![write("HTTP/1.1 500 X\r\n\r\n"), Act::Flood(vec![b'z'; 4_096])], again("server_error", "possible", Some(500))),
+        (
+            "endless-error",
+            vec![write("HTTP/1.1 500 X\r\n\r\n"), Act::Flood(vec![b'z'; 4_096])],
+            again("server_error", "possible", Some(500)),
+        ),
         ("reset-before", vec![Act::Reset], again("reset", "possible", None)),
-        ("reset-in-head", vec![write("HTTP/1.1 200 OK\r\nx: "), Act::Reset], again("reset", "possible", None)),
-        ("reset-in-body", vec![write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"), Act::Reset], taken(200)),
+        (
+            "reset-in-head",
+            vec![write("HTTP/1.1 200 OK\r\nx: "), Act::Reset],
+            again("reset", "possible", None),
+        ),
+        (
+            "reset-in-body",
+            vec![write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"), Act::Reset],
+            taken(200),
+        ),
         ("empty", vec![Act::Close], again("reset", "possible", None)),
         ("interim", vec![write(interim), Act::Hang], taken(200)),
         ("interim-forever", vec![Act::Drip(b"HTTP/1.1 100 Continue\r\n\r\n")], timeout()),
         ("interim-flood", vec![Act::Flood(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec())], timeout()),
-        ("letter-in-length", vec![write("HTTP/1.1 200 OK\r\ncontent-length: 5O\r\n\r\nhello"), Act::Hang], protocol()),
-        ("control-in-cookie", vec![write("HTTP/1.1 200 OK\r\nset-cookie: a=b\u{1}c\r\n\r\n"), Act::Hang], protocol()),
-        ("short-body", vec![write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"), Act::Close], taken(200)),
-        ("no-last-chunk", vec![write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"), Act::Reset], taken(200)),
+        (
+            "letter-in-length",
+            vec![write("HTTP/1.1 200 OK\r\ncontent-length: 5O\r\n\r\nhello"), Act::Hang],
+            protocol(),
+        ),
+        (
+            "control-in-cookie",
+            vec![write("HTTP/1.1 200 OK\r\nset-cookie: a=b\u{1}c\r\n\r\n"), Act::Hang],
+            protocol(),
+        ),
+        (
+            "short-body",
+            vec![write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"), Act::Close],
+            taken(200),
+        ),
+        (
+            "no-last-chunk",
+            vec![write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"), Act::Reset],
+            taken(200),
+        ),
         ("no-reason", vec![write("HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n"), Act::Hang], taken(200)),
         ("icy", vec![write("ICY 200 OK\r\n\r\n"), Act::Close], protocol()),
         ("status-099", vec![write("HTTP/1.1 099 X\r\n\r\n"), Act::Hang], protocol()),
@@ -46,7 +74,11 @@ fn table() -> Vec<(&'static str, Vec<Act>, Expected)> {
         ("long-line", vec![write(&format!("HTTP/1.1 200 OK\r\nx: {line}\r\n\r\n")), Act::Hang], taken(200)),
         ("megabyte-head", vec![write(&megabyte), Act::Hang], protocol()),
         ("thousand-headers", vec![write(&thousand), Act::Hang], protocol()),
-        ("early-413", vec![write("HTTP/1.1 413 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"), Act::Close], given_up(413)),
+        (
+            "early-413",
+            vec![write("HTTP/1.1 413 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"), Act::Close],
+            given_up(413),
+        ),
     ]
 }
 
@@ -91,7 +123,11 @@ fn case_b24_what_fails_before_a_byte_leaves_is_retried_and_had_no_effect() {
     // Without a resolver in reach, the look-up ends at its deadline; either way nothing left.
     assert!(matches!(no_name["class"].as_str(), Some("dns" | "connect")), "{no_name:#}");
     for id in ["refused", "no-name", "clear", "unreachable"] {
-        assert_eq!(("retryable", "none"), (stage.job(id)["state"].as_str().unwrap(), stage.attempt(id)["effect"].as_str().unwrap()), "{id}");
+        assert_eq!(
+            ("retryable", "none"),
+            (stage.job(id)["state"].as_str().unwrap(), stage.attempt(id)["effect"].as_str().unwrap()),
+            "{id}"
+        );
         assert!(stage.attempt(id)["message"].as_str().is_some_and(|said| !said.is_empty()), "{id} says why");
     }
 }

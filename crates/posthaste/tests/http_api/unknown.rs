@@ -4,7 +4,10 @@
 use std::{future::Future, sync::Arc};
 
 use posthaste_core::DurationMs;
-use posthaste_store::{Store, sqlite::{SqliteOptions, SqliteStore}};
+use posthaste_store::{
+    Store,
+    sqlite::{SqliteOptions, SqliteStore},
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Server, with};
@@ -53,7 +56,10 @@ async fn r_c10_an_operator_asks_the_receiver_or_gives_a_verdict() {
     on_each_store(|server| async move {
         server.endpoint(server.tenant, asked()).await;
         let job = sent(&server, "k/1", 500).await;
-        assert_eq!(("retryable", "look_up"), (job["state"].as_str().unwrap(), job["next_step"].as_str().unwrap()));
+        assert_eq!(
+            ("retryable", "look_up"),
+            (job["state"].as_str().unwrap(), job["next_step"].as_str().unwrap())
+        );
         assert_eq!("the effect is possible, on_unknown = reconcile", job["attempts"][0]["policy"]);
         let path = format!("/v1/jobs/{}/reconcile", job["id"].as_str().unwrap());
 
@@ -78,17 +84,24 @@ async fn r_c10_an_operator_asks_the_receiver_or_gives_a_verdict() {
             let problem = server.post(&path, &body).await.problem(422, "invalid_value");
             assert_eq!(path_named, problem["path"], "{body}");
         }
-        let verdict = |attempt| json!({"verdict": "present", "attempt": attempt, "reason": "their support saw it"});
+        let verdict =
+            |attempt| json!({"verdict": "present", "attempt": attempt, "reason": "their support saw it"});
         server.post(&path, &verdict(2)).await.problem(409, "attempt_changed");
         let answer = server.post(&path, &verdict(1)).await.expect(200);
         assert_eq!(
             ("settled", "committed", "reconciled"),
-            (answer["result"].as_str().unwrap(), answer["state"].as_str().unwrap(), answer["evidence"].as_str().unwrap())
+            (
+                answer["result"].as_str().unwrap(),
+                answer["state"].as_str().unwrap(),
+                answer["evidence"].as_str().unwrap()
+            )
         );
         let timeline = server.get("/v1/timeline?key=k%2F1").await.expect(200);
         let steps = timeline["entries"].as_array().unwrap().iter();
         let told: Vec<_> = steps.filter(|entry| entry["stage"] == "reconciled").collect();
-        let said = |at: usize| (told[at]["detail"]["verdict"].as_str().unwrap(), told[at]["detail"]["said"].as_str().unwrap());
+        let said = |at: usize| {
+            (told[at]["detail"]["verdict"].as_str().unwrap(), told[at]["detail"]["said"].as_str().unwrap())
+        };
         assert_eq!(("absent", "the receiver answered 404"), said(0));
         assert_eq!(("present", "their support saw it"), said(1));
         server.post(&path, &json!({"look_up": true})).await.problem(409, "wrong_state");
@@ -180,19 +193,27 @@ async fn r_c10_a_worker_must_be_of_the_queue_whose_effect_it_judges() {
 #[tokio::test]
 async fn r_b4_the_classification_in_force_is_shown_with_what_says_so() {
     let server = Server::start().await;
-    let classify = json!({"404": "permanent", "5xx": {"follows": "retry", "effect": "none"}, "dns": "permanent"});
+    let classify =
+        json!({"404": "permanent", "5xx": {"follows": "retry", "effect": "none"}, "dns": "permanent"});
     server.endpoint(server.tenant, with(endpoint(), json!({"classify": classify}))).await;
     let shown = server.get("/v1/classes?endpoint=fan_17").await.expect(200);
     let line = |list: &str, field: &str, value: &str| -> Value {
         let lines = shown[list].as_array().unwrap().iter();
-        lines.clone().find(|line| line[field] == value).unwrap_or_else(|| panic!("{value}: {shown:#}")).clone()
+        lines
+            .clone()
+            .find(|line| line[field] == value)
+            .unwrap_or_else(|| panic!("{value}: {shown:#}"))
+            .clone()
     };
     let own = json!({
         "answer": "404", "class": "client_error", "effect": "none", "follows": "permanent_message",
         "by": "endpoint[fan_17].classify 404 = permanent",
     });
     assert_eq!(own, line("answers", "answer", "404"));
-    assert_eq!("endpoint[fan_17].classify 5xx = retry, effect none", line("answers", "answer", "500-599")["by"]);
+    assert_eq!(
+        "endpoint[fan_17].classify 5xx = retry, effect none",
+        line("answers", "answer", "500-599")["by"]
+    );
     assert_eq!("the classification", line("answers", "answer", "409")["by"]);
     assert_eq!("permanent_message", line("classes", "class", "dns")["follows"]);
     let all = server.get("/v1/classes").await.expect(200);
@@ -215,10 +236,20 @@ async fn r_b4_rules_that_can_not_be_meant_are_refused_by_name() {
         (json!({"classify": {"404": "explode"}}), "classify.404"),
         (json!({"on_unknown": "reconcile"}), "on_unknown"),
         (json!({"reconcile": {"url": "https://x.example/{key}", "settle": "2m"}}), "reconcile"),
-        (with(asked(), json!({"timeout": "1m", "reconcile": {"url": "https://x.example/{key}", "settle": "30s"}})), "reconcile.settle"),
-        (with(asked(), json!({"reconcile": {"url": "http://x.example/{key}", "settle": "2m"}})), "reconcile.url"),
+        (
+            with(
+                asked(),
+                json!({"timeout": "1m", "reconcile": {"url": "https://x.example/{key}", "settle": "30s"}}),
+            ),
+            "reconcile.settle",
+        ),
+        (
+            with(asked(), json!({"reconcile": {"url": "http://x.example/{key}", "settle": "2m"}})),
+            "reconcile.url",
+        ),
     ] {
-        let problem = server.post("/v1/endpoints", &with(endpoint(), more)).await.problem(422, "invalid_configuration");
+        let problem =
+            server.post("/v1/endpoints", &with(endpoint(), more)).await.problem(422, "invalid_configuration");
         assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
     }
 }

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use posthaste_core::{
-    Entry, JobId, LaneId, StateName, TenantId, Timestamp, is_settled_by_evidence,
-};
+use posthaste_core::{Entry, JobId, LaneId, StateName, TenantId, Timestamp, is_settled_by_evidence};
 
 use super::{MemoryStore, tables::Tables};
 use crate::{
@@ -82,8 +80,7 @@ impl Tables {
                 provable.corrupt += 1;
                 continue;
             };
-            let fact =
-                self.entry_beside(&job).map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
+            let fact = self.entry_beside(&job).map_or(Entry::Unknown, |entry| ledger::fact_of(&entry.entry));
             if is_settled_by_evidence(&job, fact) {
                 provable.jobs.push(at);
             }

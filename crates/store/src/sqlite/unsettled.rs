@@ -85,8 +85,7 @@ impl ReadSession<'_> {
     fn provable(&mut self, (after, limit): (SweepCursor, usize)) -> Result<Provable, Fault> {
         let statement = if after.dead { &mut self.sql.sweep_dead } else { &mut self.sql.sweep_live };
         let mut candidates = Vec::new();
-        let mut rows =
-            statement.query(params![after.tenant.0, after.job.0.to_be_bytes(), signed(limit)])?;
+        let mut rows = statement.query(params![after.tenant.0, after.job.0.to_be_bytes(), signed(limit)])?;
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
             candidates.push((TenantId(cells.int()?), JobId(cells.id()?)));

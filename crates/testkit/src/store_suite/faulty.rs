@@ -8,8 +8,8 @@ use posthaste_store::{
     Acceptance, ApiKeyRow, Applied, ArchiveFile, ArchivedMessage, BoxFuture, Configure, Configured,
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
-    LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
-    Store, StoreError, StoreStatus, LookUps, Provable, SweepCursor, Unsettled,
+    LedgerEntry, LookUps, MessageName, MessageView, NamedJob, NewMessage, Provable, Reads, Retain, Retire,
+    Retired, StateCount, Store, StoreError, StoreStatus, SweepCursor, Unsettled,
 };
 
 /// One fault.

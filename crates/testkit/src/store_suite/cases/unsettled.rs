@@ -149,9 +149,9 @@ async fn r_c10_a_look_up_that_was_answered_is_owed_no_more(bench: Arc<Bench>) {
         bench.advance(DurationMs::from_mins(30));
         let found = look_ups(&bench, 9, 9).await.0;
         assert_eq!(owed_again, found.contains(&job), "{verdict}");
-        let message = bench.store().message(tenant, posthaste_store::MessageName::Key(
-            key(&format!("order-{verdict}")),
-        ));
+        let message = bench
+            .store()
+            .message(tenant, posthaste_store::MessageName::Key(key(&format!("order-{verdict}"))));
         let message = message.await.unwrap().unwrap().id;
         let custody = bench.store().custody(tenant, message).await.unwrap();
         let detail = custody.last().unwrap().detail.clone().unwrap();
