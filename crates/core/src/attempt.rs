@@ -1,6 +1,6 @@
 //! An attempt: one lease of one job. Its number is the fence; its row is written once, when it ends.
 
-use std::{fmt, num::NonZeroU32};
+use std::{borrow::Cow, fmt, num::NonZeroU32};
 
 use crate::{Answer, Class, DurationMs, Effect, Refusal, RetryWish, StateName, Timestamp, words::words};
 
@@ -174,8 +174,8 @@ pub struct AttemptEnd {
     pub state: StateName,
     /// When the next attempt may start.
     pub next_at: Option<Timestamp>,
-    /// The line of policy that decided.
-    pub policy: &'static str,
+    /// The line of policy that decided; with the destination's own rule, where one did.
+    pub policy: Cow<'static, str>,
     /// For people.
     pub details: Details,
 }

@@ -1,6 +1,6 @@
 //! When to try again, and when to stop: retry policies and their arithmetic.
 
-use crate::{Attempt, DurationMs, JobId, LaneRules, Timestamp, limits};
+use crate::{Attempt, ClassRule, DurationMs, JobId, LaneRules, Timestamp, limits};
 
 /// How much of a delay is random, in thousandths. A newtype, so that it can't be mistaken for a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +71,8 @@ pub struct Policy {
     pub idempotent: bool,
     /// How the lane's receiver is treated.
     pub lane: LaneRules,
+    /// What the destination says otherwise than the classification of every destination.
+    pub classes: Vec<ClassRule>,
 }
 
 impl Policy {
@@ -88,6 +90,7 @@ impl Policy {
             on_unknown: OnUnknown::Retry,
             idempotent: false,
             lane: LaneRules::STANDARD,
+            classes: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Attempt, AttemptOutcome, Cause, Class, Classified, Details, Disposition, DurationMs, Effect, Evidence,
-    Fence, RetryWish, Timestamp, read_class, words::words,
+    Fence, Policy, RetryWish, RuleAt, Ruling, Timestamp, read_class, words::words,
 };
 
 words! {
@@ -76,13 +76,32 @@ pub struct Failure {
     pub wish: RetryWish,
     /// How long the receiver asked to wait.
     pub retry_after: Option<DurationMs>,
+    /// The destination's own rule that classified it; none: the table.
+    pub by: Option<RuleAt>,
 }
 
 impl Failure {
     /// A failure that the table classified.
     pub fn classified(classified: Classified, retry_after: Option<DurationMs>) -> Self {
         let Classified { class, effect, disposition } = classified;
-        Self { class, effect, disposition, wish: RetryWish::ByTable, retry_after }
+        Self { class, effect, disposition, wish: RetryWish::ByTable, retry_after, by: None }
+    }
+
+    /// A failure that a destination classified, by its own rules or the table.
+    pub fn ruled(ruling: Ruling, retry_after: Option<DurationMs>) -> Self {
+        Self { by: ruling.by, ..Self::classified(ruling.classified, retry_after) }
+    }
+
+    /// A worker's failure: the policy of its queue fills in what the worker left out.
+    pub fn of_worker_under(
+        policy: &Policy,
+        class: Class,
+        effect: Option<Effect>,
+        wish: RetryWish,
+        retry_after: Option<DurationMs>,
+    ) -> Self {
+        let ruled = Self::ruled(policy.rule_class(class), retry_after);
+        Self { effect: effect.unwrap_or(ruled.effect), wish, ..ruled }
     }
 
     /// A worker's failure: the table fills in what the worker left out.
@@ -206,6 +225,8 @@ pub enum Command {
         verdict: LookUpVerdict,
         /// When the last send can no longer act; "absent" is believed only after it.
         settled_at: Timestamp,
+        /// What the verdict was read from, for people.
+        said: Option<Box<str>>,
     },
 }
 

@@ -185,6 +185,32 @@ impl Budgets {
         let held = DurationMs(lane_held_ms.saturating_sub(self.held_ms));
         self.since.after(policy.horizon).after(held)
     }
+
+    /// How much was used, of how much `policy` allows.
+    pub fn remaining(&self, policy: &Policy, lane_held_ms: u64) -> Remaining {
+        Remaining {
+            failures: self.failures,
+            failures_max: policy.failures_allowed(),
+            lost_leases: self.lost_leases,
+            lost_leases_max: policy.lost_leases_max,
+            gives_up_at: self.horizon_at(policy, lane_held_ms),
+        }
+    }
+}
+
+/// How much of the three budgets was used, of how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// Charged failures.
+    pub failures: u32,
+    /// Failures after which the job is given up.
+    pub failures_max: u32,
+    /// Charged lost leases.
+    pub lost_leases: u32,
+    /// Lost leases after which the job is given up.
+    pub lost_leases_max: u32,
+    /// When the job is given up at the latest; later by what its lane is held meanwhile.
+    pub gives_up_at: Timestamp,
 }
 
 /// One message owed to one destination: what decisions need of it.

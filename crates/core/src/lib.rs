@@ -6,6 +6,7 @@
 mod attempt;
 mod backoff;
 mod bulk;
+mod classes;
 mod command;
 mod failure;
 mod ids;
@@ -32,13 +33,14 @@ pub use attempt::{
 };
 pub use backoff::{Backoff, OnUnknown, Permille, Policy, release_delay};
 pub use bulk::{BulkFilter, BulkOutcome, BulkRow, RunControl, RunKind, RunState};
+pub use classes::{ClassRule, RuleAt, RuleOf, Ruled, Ruling};
 pub use command::{Command, CommandName, Failure, FinishOutcome, LookUpVerdict, Start};
 pub use failure::{
     CLASS_RULES, Class, Classified, Disposition, Effect, Reading, RetryWish, STATUS_RULES, StatusRule,
     TransportFault, read_class, read_fault, read_status,
 };
 pub use ids::{ApiKeyId, JobId, LaneId, MessageId, RunId, TenantId};
-pub use job::{Budgets, Cause, Job, Lease, NewJob, NextStep, Share, State, StateName};
+pub use job::{Budgets, Cause, Job, Lease, NewJob, NextStep, Remaining, Share, State, StateName};
 pub use key::{DestinationId, EventId, MessageKey, NameError};
 pub use lane::{Lane, LaneRules, Scheduling};
 pub use rate::Rate;
@@ -46,5 +48,5 @@ pub use retry_after::parse_retry_after;
 pub use row::{CorruptRow, JobRow, LeaseRow};
 pub use share::share_out;
 pub use time::{DurationMs, Timestamp};
-pub use transition::transition;
+pub use transition::{is_settled_by_evidence, transition};
 pub use verdict::{Answer, CancelAnswer, Decision, Entry, Facts, Nature, Refusal, RowWrite, Verdict};

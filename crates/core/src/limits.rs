@@ -74,6 +74,12 @@ pub const ERROR_TEXT_BYTES_MAX: usize = 1_024;
 /// Bytes of a receiver's answer kept with an attempt.
 pub const EXCERPT_BYTES_MAX: usize = 4 * 1024;
 
+/// Bytes of the answer to a look-up that are read: 64 KiB.
+pub const LOOK_UP_BYTES_MAX: usize = 64 * 1024;
+
+/// Rules that a destination may have of its own beside the classification.
+pub const CLASS_RULES_MAX: usize = 64;
+
 /// Bytes of a worker's result kept with an attempt: 64 KiB.
 pub const RESULT_BYTES_MAX: usize = 64 * 1024;
 

@@ -125,7 +125,7 @@ pub(crate) fn abandon(job: &Job, context: &Context<'_>, cause: Cause) -> Verdict
 pub(crate) fn look_up(job: &Job, context: &Context<'_>, command: &Command) -> Verdict {
     let (
         State::Retryable { next: NextStep::LookUp, .. },
-        &Command::LookUp { seen, asked_at, verdict, settled_at },
+        &Command::LookUp { seen, asked_at, verdict, settled_at, .. },
     ) = (&job.state, command)
     else {
         return context.wrong_state(job);

@@ -1,9 +1,11 @@
 //! How an attempt ends: by its worker's report, in time or late, or because its lease ran out.
 
+use std::borrow::Cow;
+
 use crate::{
     AttemptEnd, AttemptOutcome, Cause, Class, Command, Details, Disposition, Effect, Evidence, Failure,
-    Fence, FinishOutcome, Job, Lease, Nature, NextStep, OnUnknown, Policy, Refusal, Report, RowWrite, Share,
-    State, Timestamp, Verdict,
+    Fence, FinishOutcome, Job, Lease, Nature, NextStep, OnUnknown, Policy, Refusal, Report, RetryWish,
+    RowWrite, Share, State, Timestamp, Verdict,
     backoff::release_delay,
     late::{Late, after_the_end, heard, late_failure, row_of_late},
     transition::{Context, path, settled_by_evidence},
@@ -51,7 +53,8 @@ pub(crate) fn finish(job: &Job, context: &Context<'_>, command: &Command) -> Ver
     match standing(job, context, *fence, report, details) {
         Standing::Settled(verdict) => verdict,
         Standing::Running(lease) => {
-            let row = row_of_end(job, lease, context, End { report, reported: true, details, line }, &next);
+            let end = End { report, reported: true, details, line: Cow::Borrowed(line) };
+            let row = row_of_end(job, lease, context, end, &next);
             context.moved(job, next, Some(row), Nature::Plain)
         }
         Standing::Late => {
@@ -81,19 +84,19 @@ pub(crate) fn fail(
             let otherwise = |next: &mut Job| match follows(next, failure, context) {
                 Follows::End(cause, line) => {
                     dead_letter(next, cause, context);
-                    line
+                    with_rule(line, failure, context)
                 }
                 Follows::Step { step, nth, beyond, line } => {
                     let due_at = due_after_failure(next, nth, failure, context);
                     retry_or(next, due_at, step, beyond, context);
-                    line
+                    with_rule(line, failure, context)
                 }
             };
             end_without_success(
                 job,
                 lease,
                 context,
-                End { report, reported: true, details, line: "" },
+                End { report, reported: true, details, line: Cow::Borrowed("") },
                 otherwise,
             )
         }
@@ -109,7 +112,7 @@ pub(crate) fn release(job: &Job, context: &Context<'_>, fence: Fence) -> Verdict
         Standing::Late => Verdict::Refused(Refusal::LeaseExpired),
         Standing::Running(lease) => {
             let details = Details::default();
-            let end = End { report, reported: true, details: &details, line: "" };
+            let end = End { report, reported: true, details: &details, line: Cow::Borrowed("") };
             end_without_success(job, lease, context, end, |next| {
                 let due_at = context.now.after(release_delay(next.budgets.uncharged));
                 next.budgets.uncharged = next.budgets.uncharged.saturating_add(1);
@@ -118,7 +121,7 @@ pub(crate) fn release(job: &Job, context: &Context<'_>, fence: Fence) -> Verdict
                 } else {
                     State::Scheduled { due_at }
                 };
-                "released untried: not charged"
+                "released untried: not charged".into()
             })
         }
     }
@@ -143,14 +146,14 @@ pub(crate) fn expire(job: &Job, context: &Context<'_>) -> Verdict {
         job,
         lease,
         context,
-        End { report, reported: false, details: &details, line: "" },
+        End { report, reported: false, details: &details, line: Cow::Borrowed("") },
         |next| {
             next.failed_before = true;
             if !started {
                 retryable(next, context.now, NextStep::Attempt);
-                return "lease lost before the start: retried, not charged";
+                return "lease lost before the start: retried, not charged".into();
             }
-            after_lost_lease(next, context)
+            after_lost_lease(next, context).into()
         },
     )
 }
@@ -221,12 +224,11 @@ pub(crate) fn is_commit(report: Report) -> bool {
 }
 
 /// How an attempt ended, for its row.
-#[derive(Clone, Copy)]
 struct End<'a> {
     report: Report,
     reported: bool,
     details: &'a Details,
-    line: &'static str,
+    line: Cow<'static, str>,
 }
 
 /// Ends the running attempt: evidence first, then what was asked for meanwhile, then `otherwise`, which sets the
@@ -236,23 +238,32 @@ fn end_without_success(
     lease: &Lease,
     context: &Context<'_>,
     end: End<'_>,
-    otherwise: impl FnOnce(&mut Job) -> &'static str,
+    otherwise: impl FnOnce(&mut Job) -> Cow<'static, str>,
 ) -> Verdict {
     let mut next = job.clone();
     let line = if let Some((state, line)) = settled_by_evidence(job, context) {
         next.state = state;
-        line
+        line.into()
     } else if job.cancel_requested {
         next.state = State::Cancelled { at: context.now };
-        "a cancel was requested"
+        "a cancel was requested".into()
     } else if let Some(cause) = job.abandon {
         dead_letter(&mut next, cause, context);
-        "the job was abandoned while it ran"
+        "the job was abandoned while it ran".into()
     } else {
         otherwise(&mut next)
     };
     let row = row_of_end(job, lease, context, End { line, ..end }, &next);
     context.moved(job, next, Some(row), Nature::Plain)
+}
+
+/// The line, with the destination's own rule where that decided.
+fn with_rule(line: &'static str, failure: &Failure, context: &Context<'_>) -> Cow<'static, str> {
+    let own = failure.by.filter(|_| failure.wish == RetryWish::ByTable);
+    match own.and_then(|at| context.policy.class_rule(at)) {
+        Some(rule) => format!("{line}, by {}", rule.line).into(),
+        None => line.into(),
+    }
 }
 
 /// What a failure calls for.
@@ -380,6 +391,7 @@ fn row_of_end(job: &Job, lease: &Lease, context: &Context<'_>, end: End<'_>, nex
 pub(crate) fn row_of_cancel(job: &Job, lease: &Lease, context: &Context<'_>, next: &Job) -> RowWrite {
     let report = Report { outcome: AttemptOutcome::Cancelled, class: None, effect: Effect::None, wish: None };
     let details = Details::default();
-    let end = End { report, reported: false, details: &details, line: "cancelled before it began" };
+    let line = Cow::Borrowed("cancelled before it began");
+    let end = End { report, reported: false, details: &details, line };
     row_of_end(job, lease, context, end, next)
 }

@@ -61,11 +61,21 @@ impl Context<'_> {
     }
 }
 
+/// Whether what is known beside the job's attempts says how it ended: a ledger entry that is done, or a commit that was
+/// heard. [`Command::Settle`] then settles it, if it waits after an attempt or is a dead letter.
+pub fn is_settled_by_evidence(job: &Job, entry: Entry) -> bool {
+    matches!(job.state, State::Retryable { .. } | State::DeadLettered { .. })
+        && evidence_of(job, entry, Timestamp(0)).is_some()
+}
+
 /// The state that evidence beside the running attempt calls for, and the line of policy that says so.
 pub(crate) fn settled_by_evidence(job: &Job, context: &Context<'_>) -> Option<(State, &'static str)> {
-    let at = context.now;
+    evidence_of(job, context.facts.entry, context.now)
+}
+
+fn evidence_of(job: &Job, entry: Entry, at: Timestamp) -> Option<(State, &'static str)> {
     // A resend asks for the effect again: what the entry said of the first one doesn't answer that.
-    let entry = if job.evidence_floor == 0 { context.facts.entry } else { Entry::Unknown };
+    let entry = if job.evidence_floor == 0 { entry } else { Entry::Unknown };
     match entry {
         Entry::Done => {
             return Some((

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use posthaste_core::{
-    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Reading, RetryWish,
-    Timestamp, limits, parse_retry_after, read_class, read_fault, read_status,
+    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Policy, Reading,
+    RetryWish, Ruled, Timestamp, limits, parse_retry_after,
 };
 use posthaste_store::{JobCommand, LeasedJob, StoreError};
 
@@ -52,7 +52,7 @@ impl Engine {
             let reason = "the receiver asked for it (webhook-delivery: disable)";
             self.disable_endpoint(endpoint.tenant, &endpoint.id, reason).await;
         }
-        let conclusion = conclude(&leased, outcome, begun, ended);
+        let conclusion = conclude(&endpoint.policy, &leased, outcome, (begun, ended));
         let held = conclusion.hold_lane_until;
         self.report_delivery(endpoint, &leased, conclusion.command, held).await;
         if held.is_some() {
@@ -194,7 +194,7 @@ fn content_encoding(headers: Option<&str>) -> Option<String> {
 }
 
 /// The phases of a request within its endpoint's time-out.
-fn send_limits(total: Duration) -> SendLimits {
+pub(crate) fn send_limits(total: Duration) -> SendLimits {
     SendLimits {
         connect_timeout: total.min(Duration::from_secs(10)),
         tls_timeout: total.min(Duration::from_secs(10)),
@@ -204,18 +204,23 @@ fn send_limits(total: Duration) -> SendLimits {
     }
 }
 
-fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: Timestamp) -> Conclusion {
+fn conclude(
+    policy: &Policy,
+    leased: &LeasedJob,
+    outcome: SendOutcome,
+    (begun, ended): (Timestamp, Timestamp),
+) -> Conclusion {
     let duration = Some(ended.since(begun));
     let fence = leased.fence;
     match outcome {
-        SendOutcome::Answered(answered) => conclude_answer(leased, &answered, duration, ended),
+        SendOutcome::Answered(answered) => conclude_answer(policy, leased, &answered, duration, ended),
         SendOutcome::Blocked { reason } => {
-            let failure = Failure::classified(read_class(Class::Blocked), None);
+            let failure = Failure::ruled(policy.rule_class(Class::Blocked), None);
             let details = Details { duration, message: Some(kept(&reason)), ..Details::default() };
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
         }
         SendOutcome::Unanswered { fault, sent, detail } => {
-            let failure = Failure::classified(read_fault(fault, sent), None);
+            let failure = Failure::ruled(policy.rule_fault(fault, sent), None);
             let details = Details { duration, message: Some(kept(&detail)), ..Details::default() };
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until: None }
         }
@@ -223,6 +228,7 @@ fn conclude(leased: &LeasedJob, outcome: SendOutcome, begun: Timestamp, ended: T
 }
 
 fn conclude_answer(
+    policy: &Policy,
     leased: &LeasedJob,
     answered: &Answered,
     duration: Option<DurationMs>,
@@ -233,24 +239,25 @@ fn conclude_answer(
     let details = Details {
         status: Some(answered.status),
         duration,
+        message: redirected_to(answered),
         excerpt: (!answered.excerpt.is_empty()).then(|| answered.excerpt.as_ref().into()),
         ..Details::default()
     };
     let ledger = answered.ledger.as_deref().and_then(read_ledger);
-    match read_status(answered.status, retry_after.is_some()) {
-        Reading::Accepted => {
+    match policy.rule_status(answered.status, retry_after.is_some()) {
+        Ruled::Accepted => {
             let (outcome, evidence) = ledger.unwrap_or((FinishOutcome::Committed, Evidence::Answered));
             let reason = (outcome == FinishOutcome::Cancelled)
                 .then(|| "the receiver's ledger says that it no longer applies".into());
             let command = Command::Finish { fence, outcome, evidence, reason, details };
             Conclusion { command, hold_lane_until: None }
         }
-        Reading::Failed(classified) => {
+        Ruled::Failed(ruling) => {
             // What a receiver says about its own load holds for all that goes to it.
-            let held = matches!(classified.class, Class::Throttled | Class::ServerError);
+            let held = matches!(ruling.classified.class, Class::Throttled | Class::ServerError);
             let hold_lane_until =
                 retry_after.filter(|after| held && *after > DurationMs::ZERO).map(|after| now.after(after));
-            let mut failure = Failure::classified(classified, retry_after);
+            let mut failure = Failure::ruled(ruling, retry_after);
             if controls(answered, ABORT_MESSAGE) {
                 failure.wish = RetryWish::No;
             }
@@ -258,6 +265,29 @@ fn conclude_answer(
             Conclusion { command: Command::Fail { fence, failure, details }, hold_lane_until }
         }
     }
+}
+
+/// Where a redirect would have led, for its owner: it is never followed, and what may be secret is left out.
+fn redirected_to(answered: &Answered) -> Option<Box<str>> {
+    if !(300..400).contains(&answered.status) {
+        return None;
+    }
+    let Some(location) = answered.location.as_deref() else {
+        return Some("a redirect without a Location; redirects are not followed".into());
+    };
+    let text = String::from_utf8_lossy(location);
+    let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+    let (shown, cut) = shown.split_once(['?', '#']).map_or((&*shown, ""), |(before, _)| (before, "?…"));
+    // Userinfo may be a password.
+    let shown = match shown.split_once("//") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            format!("{scheme}//{host}{path}")
+        }
+        None => shown.to_owned(),
+    };
+    Some(kept(&format!("points to {shown}{cut}; redirects are not followed")))
 }
 
 /// Reads `posthaste-ledger: path=duplicate_done, outcome=committed, attempt=1`.
@@ -279,7 +309,7 @@ fn read_ledger(value: &[u8]) -> Option<(FinishOutcome, Evidence)> {
 }
 
 /// As much of an error's text as is kept.
-fn kept(text: &str) -> Box<str> {
+pub(crate) fn kept(text: &str) -> Box<str> {
     let mut end = text.len().min(limits::ERROR_TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -306,6 +336,30 @@ mod tests {
             check(text, None);
         }
         assert_eq!(None, read_ledger(b"outcome=\xff"));
+    }
+
+    #[test]
+    fn case_b20_a_redirect_is_shown_without_what_may_be_secret() {
+        let shown = |status, location: Option<&str>| {
+            let answered = Answered {
+                status,
+                retry_after: None,
+                location: location.map(|text| text.as_bytes().to_vec()),
+                ledger: None,
+                delivery_control: None,
+                excerpt: bytes::Bytes::new(),
+                excerpt_truncated: false,
+                peer: None,
+            };
+            redirected_to(&answered).map(String::from)
+        };
+        let points = |to: &str| Some(format!("points to {to}; redirects are not followed"));
+        assert_eq!(points("https://x.example/final"), shown(301, Some("https://x.example/final")));
+        assert_eq!(points("https://x.example/a?…"), shown(302, Some("https://me:pw@x.example/a?token=1#b")));
+        assert_eq!(points("//other.test/"), shown(307, Some("//other.test/")));
+        assert_eq!(points("/final?…"), shown(308, Some("/final?x=1")));
+        assert!(shown(304, None).unwrap().contains("without a Location"));
+        assert_eq!(None, shown(200, Some("/final")));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::{
     Directory, EngineError,
     dispatch::Dispatcher,
     lanes::LaneBook,
+    look_up::LookUpDesk,
     message_ids::MessageIds,
     metrics::Metrics,
     ports::{Clock, HttpSender, Secrets, UrlJudge},
@@ -92,6 +93,7 @@ pub struct Engine {
     pub(crate) scheduling: crate::schedules::Scheduling,
     /// A bulk run begins, or goes on.
     pub(crate) bulk_wake: tokio::sync::Notify,
+    pub(crate) look_ups: LookUpDesk,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -120,6 +122,7 @@ impl Engine {
             scheduling: crate::schedules::Scheduling::default(),
             settings: parts.settings,
             bulk_wake: tokio::sync::Notify::new(),
+            look_ups: LookUpDesk::default(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             lane_book: LaneBook::default(),
@@ -143,6 +146,8 @@ impl Engine {
         engine.tasks.spawn(Arc::clone(&engine).run_fan_out());
         engine.tasks.spawn(Arc::clone(&engine).run_sampler());
         engine.tasks.spawn(Arc::clone(&engine).run_bulk());
+        engine.tasks.spawn(Arc::clone(&engine).run_look_ups());
+        engine.tasks.spawn(Arc::clone(&engine).run_sweep());
         Ok(engine)
     }
 

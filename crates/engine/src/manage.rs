@@ -13,6 +13,7 @@ use crate::{
     Engine, EngineError,
     config::{
         ConfigError, EndpointSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
+        look_up_sample,
     },
     directory::Scope,
 };
@@ -60,6 +61,7 @@ impl Engine {
         self.url_judge
             .check(&spec.url)
             .map_err(|problem| ConfigError::new("url", problem, "see docs/send.md"))?;
+        self.judge_look_up(&spec)?;
         let new_secret = if spec.secrets.is_empty() && managed_by == ManagedBy::Api {
             let kept = self.kept_secrets(tenant, &spec.id, DestinationKind::Endpoint);
             if kept.is_empty() {
@@ -87,6 +89,14 @@ impl Engine {
         let kind = DestinationKind::Endpoint;
         let new = NewFields { kind, id, config, owner, enabled, managed_by, must_be_new };
         Ok((new.of(tenant)?, new_secret))
+    }
+
+    /// The look-up's URL is judged as the delivery's is, by the names of some job.
+    fn judge_look_up(&self, spec: &EndpointSpec) -> Result<(), ConfigError> {
+        let Some(url) = look_up_sample(spec)? else { return Ok(()) };
+        self.url_judge
+            .check(&url)
+            .map_err(|problem| ConfigError::new("reconcile.url", problem, "see docs/send.md"))
     }
 
     /// Makes or changes a queue.

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::AtomicU64, time::Duration};
 
-use posthaste_core::{AttemptOutcome, Cause, Class, DurationMs, Path, StateName, Timestamp};
+use posthaste_core::{AttemptOutcome, Cause, Class, DurationMs, LookUpVerdict, Path, StateName, Timestamp};
 use posthaste_store::{LaneHead, StateCount};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -39,6 +39,7 @@ labels! {
     AttemptLabels { outcome: &'static str, class: &'static str }
     StateLabels { state: &'static str }
     CauseLabels { cause: &'static str }
+    VerdictLabels { verdict: &'static str }
     WhereLabels { r#where: &'static str }
     RejectionLabels { source: String, reason: &'static str }
     OldestLabels { destination_kind: &'static str, outcome: &'static str }
@@ -62,6 +63,9 @@ pub struct Metrics {
     rejections: Family<RejectionLabels, Counter>,
     unrouted: Counter,
     stale_reports: Counter,
+    look_ups: Family<VerdictLabels, Counter>,
+    swept: Counter,
+    unreadable: Counter,
     oldest_due: Family<OldestLabels, Gauge<f64, AtomicU64>>,
     held_jobs: Gauge,
     commits: CommitMetrics,
@@ -107,6 +111,9 @@ impl Metrics {
             rejections: Family::default(),
             unrouted: Counter::default(),
             stale_reports: Counter::default(),
+            look_ups: Family::default(),
+            swept: Counter::default(),
+            unreadable: Counter::default(),
             oldest_due: Family::default(),
             held_jobs: Gauge::default(),
             commits: CommitMetrics {
@@ -153,6 +160,13 @@ impl Metrics {
             self.rejections.clone(),
         );
         registry.register("unrouted", "Messages that matched no destination", self.unrouted.clone());
+        registry.register("look_ups", "Look-ups that were answered, by verdict", self.look_ups.clone());
+        registry.register("swept", "Jobs that a sweep settled by evidence", self.swept.clone());
+        registry.register(
+            "unreadable_jobs",
+            "Jobs that a sweep passed over since they can't be read",
+            self.unreadable.clone(),
+        );
         registry.register("stale_reports", "Reports that a fence refused", self.stale_reports.clone());
         registry.register(
             "store_commit_seconds",
@@ -192,6 +206,15 @@ impl Metrics {
     pub(crate) fn attempt(&self, outcome: AttemptOutcome, class: Option<Class>) {
         let class = class.map_or("none", Class::as_str);
         self.attempts.get_or_create(&AttemptLabels { outcome: outcome.as_str(), class }).inc();
+    }
+
+    pub(crate) fn look_up(&self, verdict: LookUpVerdict) {
+        self.look_ups.get_or_create(&VerdictLabels { verdict: verdict.as_str() }).inc();
+    }
+
+    pub(crate) fn swept(&self, jobs: usize, unreadable: usize) {
+        self.swept.inc_by(u64::try_from(jobs).unwrap_or(u64::MAX));
+        self.unreadable.inc_by(u64::try_from(unreadable).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn finished(&self, state: StateName, age: DurationMs) {

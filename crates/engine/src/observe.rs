@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, LaneId, MessageKey, Nature, Refusal,
-    State, StateName, TenantId,
+    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, LaneId, MessageKey, Nature, NextStep,
+    Refusal, State, StateName, TenantId,
 };
 use posthaste_store::{Applied, AppliedOutcome, Change, JobCommand, LeasedJob, StoreError};
 
@@ -13,10 +13,22 @@ use crate::{Directory, Engine};
 impl Engine {
     /// Applies commands, wakes lanes, counts and logs.
     pub(crate) async fn apply(&self, commands: Vec<JobCommand>) -> Result<Vec<Applied>, StoreError> {
-        let asked: Vec<(TenantId, CommandName)> =
-            commands.iter().map(|command| (command.tenant, command.command.name())).collect();
+        let asked = asked(&commands);
         let applied = self.store.apply(commands).await?;
-        for ((tenant, command), applied) in asked.into_iter().zip(&applied) {
+        self.observe_applied(asked, &applied);
+        Ok(applied)
+    }
+
+    /// As [`Engine::apply`], behind everything that somebody waits for.
+    pub(crate) async fn apply_behind(&self, commands: Vec<JobCommand>) -> Result<Vec<Applied>, StoreError> {
+        let asked = asked(&commands);
+        let applied = self.store.apply_behind(commands).await?;
+        self.observe_applied(asked, &applied);
+        Ok(applied)
+    }
+
+    fn observe_applied(&self, asked: Vec<(TenantId, CommandName)>, applied: &[Applied]) {
+        for ((tenant, command), applied) in asked.into_iter().zip(applied) {
             match &applied.outcome {
                 AppliedOutcome::Decided { reply, change } => {
                     if let Some(change) = change {
@@ -32,7 +44,6 @@ impl Engine {
                 AppliedOutcome::Missing => {}
             }
         }
-        Ok(applied)
     }
 
     pub(crate) fn observe_changes(&self, tenant: Option<TenantId>, changes: &[Change]) {
@@ -48,6 +59,9 @@ impl Engine {
         }
         if let Some(due_at) = job.state.due_at() {
             self.wake_lane(tenant, job.lane, due_at);
+        }
+        if matches!(job.state, State::Retryable { next: NextStep::LookUp, .. }) {
+            self.look_ups.wake();
         }
         let event_id = self.event_id(tenant, change);
         let event_id = &event_id;
@@ -136,6 +150,10 @@ impl Engine {
     }
 }
 
+fn asked(commands: &[JobCommand]) -> Vec<(TenantId, CommandName)> {
+    commands.iter().map(|command| (command.tenant, command.command.name())).collect()
+}
+
 /// Spelled only if somebody logs it.
 struct EventId<'c> {
     key: &'c MessageKey,
@@ -163,7 +181,7 @@ fn log_attempt(event_id: &EventId<'_>, ended: &AttemptEnd) {
             class,
             effect = ended.report.effect.as_str(),
             status = ended.details.status,
-            policy = ended.policy,
+            policy = &*ended.policy,
         ),
         AttemptOutcome::Committed
         | AttemptOutcome::Duplicate

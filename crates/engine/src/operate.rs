@@ -5,7 +5,7 @@
 
 use posthaste_core::{
     Answer, Attempt, AttemptRecord, Cause, Command, DestinationId, Effect, EffectSpan, EventId, Evidence,
-    Job, JobId, Nature, Refusal, State, StateName, TenantId, Timestamp,
+    Job, JobId, Nature, Refusal, Remaining, State, StateName, TenantId, Timestamp,
     ledger::{Outcome, Status},
     limits,
 };
@@ -53,6 +53,8 @@ pub enum CameTo {
     Resent,
     /// Nothing is sent: the records show how it ended.
     Settled,
+    /// It was judged, and goes on by itself.
+    Waits,
 }
 
 impl CameTo {
@@ -62,6 +64,7 @@ impl CameTo {
             Self::Replayed => "replayed",
             Self::Resent => "resent",
             Self::Settled => "settled",
+            Self::Waits => "waits",
         }
     }
 }
@@ -82,7 +85,7 @@ pub struct Operated {
 }
 
 impl Operated {
-    fn of(job: &Job, result: CameTo) -> Self {
+    pub(crate) fn of(job: &Job, result: CameTo) -> Self {
         let evidence = match &job.state {
             State::Committed { evidence, .. } => Some(*evidence),
             State::Scheduled { .. }
@@ -105,6 +108,8 @@ pub struct Known {
     pub entry: Option<LedgerEntry>,
     /// How many effects: from both.
     pub span: EffectSpan,
+    /// How much of its budgets was used.
+    pub remaining: Remaining,
 }
 
 impl Known {
@@ -267,7 +272,8 @@ impl Engine {
         let Some(view) = self.store.job(tenant, job).await? else { return Ok(None) };
         let entry = self.entry_of(tenant, &view).await?;
         let span = with_entry(timeline::effects(&view), entry.as_ref());
-        Ok(Some(Known { view, entry, span }))
+        let remaining = self.remaining(tenant, &view).await?;
+        Ok(Some(Known { view, entry, span, remaining }))
     }
 
     /// How many effects a job may have had, by its attempts and the ledger's own row of its event id.
@@ -285,11 +291,11 @@ impl Engine {
         self.store.entry(tenant, EventId::of(&view.key, &view.destination), None).await
     }
 
-    async fn known_or_missing(&self, tenant: TenantId, job: JobId) -> Result<Known, EngineError> {
+    pub(crate) async fn known_or_missing(&self, tenant: TenantId, job: JobId) -> Result<Known, EngineError> {
         self.known(tenant, job).await?.ok_or_else(|| EngineError::not_found("job", &job))
     }
 
-    async fn decide(
+    pub(crate) async fn decide(
         &self,
         tenant: TenantId,
         job: JobId,
@@ -334,7 +340,7 @@ impl Engine {
         Err(EngineError::NotAvailable { what: "the destination", id, problem: problem.to_owned() })
     }
 
-    async fn note_reason(
+    pub(crate) async fn note_reason(
         &self,
         tenant: TenantId,
         change: &Change,

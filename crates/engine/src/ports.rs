@@ -81,6 +81,8 @@ pub struct Answered {
     pub status: u16,
     /// `Retry-After` as received; parsed by the core.
     pub retry_after: Option<Vec<u8>>,
+    /// `Location` as received, at most 2,048 bytes: shown, never followed.
+    pub location: Option<Vec<u8>>,
     /// `posthaste-ledger` as received, at most 256 bytes.
     pub ledger: Option<Vec<u8>>,
     /// `webhook-delivery` as received, at most 64 bytes.

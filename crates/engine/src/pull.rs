@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use posthaste_core::{
     Answer, Class, Command, DestinationId, Details, DurationMs, Effect, Evidence, Failure, Fence,
-    FinishOutcome, JobId, RetryWish, Start, StateName, TenantId, Timestamp, limits,
+    FinishOutcome, JobId, Policy, RetryWish, Start, StateName, TenantId, Timestamp, limits,
 };
 use posthaste_store::{AppliedOutcome, JobCommand, LeaseRequest, LeasedJob};
 use tokio::sync::oneshot;
 
-use crate::{Engine, EngineError, config::Queue, config::format_duration, directory::Destination};
+use crate::{
+    Engine, EngineError, config::Queue, config::format_duration, directory::Destination,
+    verdicts::HandedLookUp,
+};
 
 /// Asks for work.
 #[derive(Clone, Debug)]
@@ -25,6 +28,25 @@ pub struct Consume {
     /// Who asks.
     pub worker: Box<str>,
 }
+
+/// What a worker was given.
+#[derive(Clone, Debug, Default)]
+pub struct Consumed {
+    /// Leased jobs.
+    pub jobs: Vec<LeasedJob>,
+    /// Look-ups to make.
+    pub look_ups: Vec<HandedLookUp>,
+}
+
+/// Whether a worker takes look-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LookUpsToo {
+    Yes,
+    No,
+}
+
+/// How often a worker that waits and takes look-ups looks for some: nobody tells it when the next one is due.
+const LOOK_UPS_EVERY: DurationMs = DurationMs::from_secs(1);
 
 /// What a worker says of one job.
 #[derive(Clone, Debug)]
@@ -100,6 +122,24 @@ impl Engine {
     /// Durability: the leases are committed. Cancel: safe; jobs that were leased for a caller who has gone are
     /// released.
     pub async fn consume(&self, tenant: TenantId, consume: Consume) -> Result<Vec<LeasedJob>, EngineError> {
+        Ok(self.take_work(tenant, consume, LookUpsToo::No).await?.jobs)
+    }
+
+    /// As [`Engine::consume`], for a worker that also looks up whether effects happened: due look-ups come first.
+    pub async fn consume_with_look_ups(
+        &self,
+        tenant: TenantId,
+        consume: Consume,
+    ) -> Result<Consumed, EngineError> {
+        self.take_work(tenant, consume, LookUpsToo::Yes).await
+    }
+
+    async fn take_work(
+        &self,
+        tenant: TenantId,
+        consume: Consume,
+        look_ups_too: LookUpsToo,
+    ) -> Result<Consumed, EngineError> {
         let queue = self.find_queue(tenant, &consume.queue)?;
         let request = lease_request(tenant, &queue, &consume)?;
         let wait = consume.wait.min(limits::CONSUME_WAIT_MAX);
@@ -111,18 +151,26 @@ impl Engine {
             let woken = lane.woken();
             tokio::pin!(woken);
             woken.as_mut().enable();
-            let grant = self.lease_guarded(request.clone()).await?;
-            if !grant.0.is_empty() {
+            let look_ups = match look_ups_too {
+                LookUpsToo::Yes => self.hand_out_look_ups(&queue, request.limit, request.lease_for).await?,
+                LookUpsToo::No => Vec::new(),
+            };
+            let limit = request.limit.saturating_sub(look_ups.len());
+            let grant = self.lease_guarded(LeaseRequest { limit, ..request.clone() }).await?;
+            if !grant.0.is_empty() || !look_ups.is_empty() {
                 if grant.1.is_some_and(|next_due| next_due <= self.clock.now()) {
                     lane.wake_one();
                 }
-                return Ok(grant.0);
+                return Ok(Consumed { jobs: grant.0, look_ups });
             }
             let now = self.clock.now();
             if now >= give_up_at {
-                return Ok(Vec::new());
+                return Ok(Consumed::default());
             }
-            let look_again_at = grant.1.map_or(give_up_at, |next_due| next_due.min(give_up_at));
+            let mut look_again_at = grant.1.map_or(give_up_at, |next_due| next_due.min(give_up_at));
+            if look_ups_too == LookUpsToo::Yes {
+                look_again_at = look_again_at.min(now.after(LOOK_UPS_EVERY));
+            }
             lane.expects(grant.1);
             tokio::select! {
                 () = &mut woken => {}
@@ -184,14 +232,15 @@ impl Engine {
                 Destination::Queue(queue) => Some(Arc::clone(queue)),
                 Destination::Endpoint(_) | Destination::Source(_) | Destination::Broken { .. } => None,
             });
-            match self.command_of(report, queue.as_deref()) {
+            let policy = directory.policy(tenant, lane);
+            match self.command_of(report, queue.as_deref(), &policy) {
                 Ok((job, command, hold_lane_until)) => {
                     answers.push(Ok(job));
                     commands.push(JobCommand {
                         tenant,
                         job,
                         command,
-                        policy: directory.policy(tenant, lane),
+                        policy,
                         hold_lane_until,
                         actor: Some(actor.into()),
                     });
@@ -218,6 +267,7 @@ impl Engine {
         &self,
         report: WorkerReport,
         queue: Option<&Queue>,
+        policy: &Policy,
     ) -> Result<(JobId, Command, Option<Timestamp>), EngineError> {
         // A fence that can't be read was never given: epoch 0 is no store's.
         let never = Fence { epoch: posthaste_core::Epoch(0), attempt: posthaste_core::Attempt::FIRST };
@@ -244,7 +294,7 @@ impl Engine {
                     hold =
                         retry_after.map(|after| self.clock.now().after(after.min(limits::RETRY_AFTER_MAX)));
                 }
-                let failure = Failure::of_worker(class, effect, retry, retry_after);
+                let failure = Failure::of_worker_under(policy, class, effect, retry, retry_after);
                 Command::Fail { fence, failure, details: Details { code, message, ..Details::default() } }
             }
             WorkerSays::Release => Command::Release { fence },

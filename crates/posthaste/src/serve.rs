@@ -44,9 +44,6 @@ use crate::{
     },
 };
 
-/// How long deliveries may take to end once a drain has begun. Row B15.
-pub const DRAIN_DEADLINE: DurationMs = DurationMs::from_secs(30);
-
 /// How long requests may take to be answered after the drain.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 

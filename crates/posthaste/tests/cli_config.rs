@@ -103,26 +103,12 @@ nme = "carts"
 fn r_g2_what_is_not_available_yet_is_refused_and_not_ignored() {
     refused(
         r#"store = "postgres://localhost/posthaste"
-[[endpoint]]
-id = "fan_17"
-url = "https://example.com"
-rate = "50/s"
-[[queue]]
-name = "carts"
-ledger = true
-on_unknown = "retry"
-[[queue]]
-name = "carts.2"
-on_unknown = "reconcile"
 "#,
         expect![[r#"
             fault: posthaste.toml:1:1: store: PostgreSQL is not in this build; use store = "sqlite:posthaste.db"
               1 | store = …
                 | ^^^^^
-            fault: posthaste.toml:12:1: queue[carts.2].on_unknown: look-ups can't be configured yet; write "retry" or "dead_letter"
-              12 | on_unknown = "reconcile"
-                 | ^^^^^^^^^^
-            posthaste.toml: 3 faults
+            posthaste.toml: 1 fault
         "#]],
     );
 }
@@ -271,7 +257,7 @@ tenant = "acme"
     });
     expect![[r#"
         warning: posthaste.toml:14:1: source[gh].to: "payments" is not in this configuration; make it over the API before messages arrive, or add it here
-        warning: posthaste.toml:25:1: queue[carts].on_unknown: an attempt that may have had its effect (time-out, reset, 5xx, lost lease) is tried again; say idempotent = true if the receiver guards the idempotency key, or on_unknown = "dead_letter" to leave it to a person
+        warning: posthaste.toml:25:1: queue[carts].on_unknown: an attempt that may have had its effect (time-out, reset, 5xx, lost lease) is tried again; say idempotent = true if the receiver guards the idempotency key, on_unknown = "reconcile" to ask first, or on_unknown = "dead_letter" to leave it to a person
         posthaste.toml: good, 2 warnings
     "#]].assert_eq(&ended.out);
     assert_eq!(Some(0), ended.code);
@@ -357,4 +343,50 @@ fn r_c11_a_retry_within_the_lease_of_the_receivers_ledger_is_warned_about() {
     assert!(ended.out.contains("after 25s"), "{}", ended.out);
     let ended = checked(&endpoint("[endpoint.retry]\ndelays = [\"30s\"]\n"), |_| {});
     assert!(!ended.out.contains("ledger_lease"), "{}", ended.out);
+}
+
+#[test]
+fn r_c10_look_ups_and_rules_are_checked_where_they_stand() {
+    let good = r#"
+[[endpoint]]
+id = "fan_17"
+url = "https://hooks.example.com"
+on_unknown = "reconcile"
+[endpoint.reconcile]
+url = "https://hooks.example.com/status?key={event_id}"
+settle = "2m"
+pointer = "/state"
+present = ["done"]
+absent = ["none", 404]
+[endpoint.classify]
+"404" = "permanent"
+"5xx" = { follows = "retry", effect = "none" }
+[[queue]]
+name = "carts"
+on_unknown = "reconcile"
+[queue.reconcile]
+settle = "1m"
+[queue.classify]
+client_error = "retry"
+"#;
+    let ended = checked(good, |_| {});
+    assert_eq!((Some(0), "posthaste.toml: good\n"), (ended.code, &*ended.out), "{}", ended.err);
+    refused(
+        r#"[[endpoint]]
+id = "a"
+url = "https://hooks.example.com"
+on_unknown = "reconcile"
+[endpoint.reconcile]
+url = "http://hooks.example.com/{key}"
+settle = "1s"
+[endpoint.classify]
+"200" = "retry"
+[[queue]]
+name = "carts"
+on_unknown = "reconcile"
+[queue.classify]
+"404" = "retry"
+"#,
+        expect![[r#""#]],
+    );
 }

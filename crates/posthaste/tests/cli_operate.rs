@@ -159,3 +159,40 @@ async fn r_b10_an_operator_pauses_and_resumes_from_the_command_line() {
     says(&out, &["endpoint fan is enabled already"]);
     ends(&server, 2, &["queues", "enable", "carts"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r_c10_an_operator_says_what_they_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    server.cli(&["queues", "add", "carts"]);
+    let mut worker = Worker::of(&server).await;
+    server.cli(&["publish", "--key", "cart:1", "--queue", "carts"]);
+    let job = worker.fail("possible").await;
+    let (out, _) = ends(&server, 0, &["jobs", "show", &job]);
+    says(&out, &["budgets", "0 of 25 failures, 0 of 5 lost leases"]);
+
+    let verdict = |verdict| ["jobs", "reconcile", &job, "--verdict", verdict];
+    let why = ["--attempt", "1", "--reason", "their support saw it"];
+    let (_, err) = ends(&server, 2, &verdict("present"));
+    says(&err, &["--reason"]);
+    let (_, err) = ends(&server, 2, &[&verdict("present")[..], &why[2..]].concat());
+    says(&err, &["name the attempt that you saw", "attempt 1"]);
+    let (_, err) = ends(&server, 1, &[&verdict("absent")[..], &why].concat());
+    says(&err, &["wrong_state"]);
+    let (out, _) = ends(&server, 0, &[&verdict("present")[..], &why].concat());
+    says(&out, &["settled, nothing was sent", "committed"]);
+    says(&ends(&server, 0, &["timeline", "cart:1"]).0, &["their support saw it"]);
+}
+
+#[test]
+fn r_b4_the_classification_of_one_destination_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = "[[queue]]\nname = \"carts\"\n[queue.classify]\nclient_error = \"retry\"\n";
+    std::fs::write(folder.path().join("posthaste.toml"), queue).unwrap();
+    let server = Server::start(folder.path());
+    let (out, _) = ends(&server, 0, &["classes", "--queue", "carts"]);
+    says(&out, &["queue[carts].classify client_error = retry", "the classification"]);
+    let json = server.json(&["classes", "--queue", "carts"]);
+    assert_eq!(15, json["classes"].as_array().unwrap().len());
+    ends(&server, 1, &["classes", "--endpoint", "carts"]);
+}

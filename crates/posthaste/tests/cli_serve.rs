@@ -149,6 +149,39 @@ fn r_b15_a_second_signal_ends_at_once_and_loses_nothing() {
 }
 
 #[test]
+fn r_b15_at_the_deadline_what_was_sent_is_recorded_as_perhaps_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let mut command = posthaste(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    command.env("POSTHASTE_OUTBOUND__PRIVATE_NETWORKS", "127.0.0.1").env("POSTHASTE_DRAIN_DEADLINE", "200ms");
+    let mut server = Server::start_as(folder.path(), &mut command);
+    server.cli(&["endpoints", "add", "silent", "--to-url", &url]);
+    server.cli(&["queues", "add", "carts"]);
+    server.cli(&["publish", "--key", "k:1", "--endpoint", "silent"]);
+    server.cli(&["publish", "--key", "k:2", "--queue", "carts"]);
+    let (_held, _) = silent.accept().unwrap();
+    server.signal("TERM");
+    server.err.wait_for("draining");
+    let ended = server.stop_after_signal();
+    assert_eq!(Some(0), ended.code, "{}", ended.err);
+    let server = Server::start(folder.path());
+    let job = &server.json(&["timeline", "k:1"])["jobs"][0];
+    assert_eq!("retryable", job["state"], "{job}");
+    let attempt = &job["attempts"][0];
+    assert_eq!(
+        ("timeout", "possible"),
+        (attempt["class"].as_str().unwrap(), attempt["effect"].as_str().unwrap())
+    );
+    assert!(attempt["message"].as_str().unwrap().contains("shutdown"), "{attempt}");
+    assert_eq!(
+        "scheduled",
+        server.json(&["timeline", "k:2"])["jobs"][0]["state"],
+        "what ran nowhere is as it was"
+    );
+}
+
+#[test]
 fn r_g2_a_reload_takes_effect_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     write(

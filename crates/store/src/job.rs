@@ -1,6 +1,9 @@
 //! Jobs as they are commanded, leased and read back.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use parking_lot::Mutex;
 use posthaste_core::{
@@ -183,17 +186,18 @@ pub struct JobFilter {
     pub limit: usize,
 }
 
-/// A line of policy as [`posthaste_core::AttemptEnd::policy`] holds it, read back. The text is kept for ever: there are as many as the core has lines of policy, and a few that older versions had.
-pub fn policy_line(line: &str) -> &'static str {
+/// A line of policy as [`posthaste_core::AttemptEnd::policy`] holds it, read back. The first [`POLICY_LINES_MAX`] texts
+/// are kept for ever, so that the core's own lines cost nothing.
+pub fn policy_line(line: &str) -> Cow<'static, str> {
     static LINES: OnceLock<Mutex<Vec<&'static str>>> = OnceLock::new();
     let mut lines = LINES.get_or_init(Mutex::default).lock();
     if let Some(known) = lines.iter().find(|known| **known == line) {
-        return known;
+        return Cow::Borrowed(known);
     }
     if lines.len() >= POLICY_LINES_MAX {
-        return "a line of another version";
+        return Cow::Owned(line.to_owned());
     }
     let line: &'static str = String::from(line).leak();
     lines.push(line);
-    line
+    Cow::Borrowed(line)
 }

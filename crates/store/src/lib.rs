@@ -21,6 +21,7 @@ mod schedules;
 mod seam;
 pub mod sqlite;
 mod step;
+mod unsettled;
 
 pub use bulk::{
     Begun, Bulk, BulkChange, BulkCount, BulkCounted, BulkCounts, BulkRequest, BulkRun, BulkStep, BulkStepped,
@@ -51,3 +52,4 @@ pub use schedules::{
     NewSchedule, NextFire, ScheduleChange, ScheduleChanged, SchedulePause, ScheduleRow, Schedules,
 };
 pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};
+pub use unsettled::{LookUpDue, LookUps, Provable, SweepCursor, Unsettled};

@@ -97,9 +97,13 @@ fn stage_of(command: &Command, verdict: &Verdict) -> Option<(Stage, serde_json::
         Command::Settle { evidence } => {
             reply.is_ok().then(|| (Stage::Reconciled, serde_json::json!({ "evidence": evidence.as_str() })))
         }
-        Command::LookUp { verdict, .. } => {
-            reply.is_ok().then(|| (Stage::Reconciled, serde_json::json!({ "verdict": verdict.as_str() })))
-        }
+        Command::LookUp { verdict, said, .. } => reply.is_ok().then(|| {
+            let mut detail = serde_json::json!({ "verdict": verdict.as_str() });
+            if let Some(said) = said {
+                detail["said"] = serde_json::Value::from(&**said);
+            }
+            (Stage::Reconciled, detail)
+        }),
         Command::Abandon { cause } => {
             reply.is_ok().then(|| (Stage::DeadLettered, serde_json::json!({ "cause": cause.as_str() })))
         }

@@ -43,6 +43,7 @@ fn schema() -> Connection {
         include_str!("../migrations/sqlite/V4__lanes.sql"),
         include_str!("../migrations/sqlite/V6__bulk_runs.sql"),
         include_str!("../migrations/sqlite/V7__schedules.sql"),
+        include_str!("../migrations/sqlite/V8__unsettled.sql"),
     ] {
         conn.execute_batch(migration).unwrap();
     }

@@ -64,6 +64,7 @@ pub fn answer(status: u16, retry_after: Option<&str>) -> SendOutcome {
     SendOutcome::Answered(Answered {
         status,
         retry_after: retry_after.map(|text| text.as_bytes().to_vec()),
+        location: None,
         ledger: None,
         delivery_control: None,
         excerpt: Bytes::from_static(b"scripted"),

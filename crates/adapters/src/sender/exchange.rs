@@ -31,6 +31,7 @@ use super::{
 
 /// Longest values of the headers that are passed on, in bytes; a longer one counts as absent. Set by the port.
 const RETRY_AFTER_BYTES_MAX: usize = 128;
+const LOCATION_BYTES_MAX: usize = 2_048;
 const LEDGER_BYTES_MAX: usize = 256;
 const DELIVERY_CONTROL_BYTES_MAX: usize = 64;
 
@@ -212,6 +213,7 @@ async fn read_answer(
     SendOutcome::Answered(Answered {
         status: head.status.as_u16(),
         retry_after: value(&head.headers, header::RETRY_AFTER.as_str(), RETRY_AFTER_BYTES_MAX),
+        location: value(&head.headers, header::LOCATION.as_str(), LOCATION_BYTES_MAX),
         ledger: value(&head.headers, "posthaste-ledger", LEDGER_BYTES_MAX),
         delivery_control: value(&head.headers, "webhook-delivery", DELIVERY_CONTROL_BYTES_MAX),
         excerpt: excerpt.freeze(),

@@ -270,7 +270,7 @@ fn absent(world: &mut World) {
 
 /// A look-up that is asked and answered in one instant.
 fn look_up_now(world: &World, verdict: LookUpVerdict, settled_at: Timestamp) -> Command {
-    Command::LookUp { seen: world.job.attempt, asked_at: world.now, verdict, settled_at }
+    Command::LookUp { seen: world.job.attempt, asked_at: world.now, verdict, settled_at, said: None }
 }
 
 #[test]

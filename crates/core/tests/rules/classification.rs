@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use expect_test::expect;
 use posthaste_core::{
-    CLASS_RULES, Class, Classified, Disposition, Effect, Failure, Reading, RetryWish, TransportFault,
-    read_class, read_fault, read_status,
+    CLASS_RULES, Class, ClassRule, Classified, Disposition, Effect, Failure, Policy, Reading, RetryWish,
+    RuleAt, RuleOf, Ruled, TransportFault, read_class, read_fault, read_status,
 };
 
 fn line(reading: Reading) -> String {
@@ -154,4 +154,82 @@ fn r_b4_a_workers_failure_is_filled_in_from_the_table() {
     assert_eq!(RetryWish::No, left_out.wish);
     let said = Failure::of_worker(Class::Timeout, Some(Effect::None), RetryWish::ByTable, None);
     assert_eq!(Effect::None, said.effect);
+}
+
+/// Row B4, word for word.
+#[test]
+fn r_b4_every_status_that_the_row_names_means_what_it_says() {
+    let disposition = |status| match read_status(status, false) {
+        Reading::Accepted => None,
+        Reading::Failed(read) => Some(read.disposition),
+    };
+    let retryable = [402, 404, 405, 407, 408, 421, 423, 424, 425, 426, 428, 429, 451, 499];
+    for status in retryable.into_iter().chain(300..400).chain(500..600).chain([0, 99, 100, 199, 600, 999]) {
+        assert_eq!(Some(Disposition::Retry), disposition(status), "{status} is retryable");
+    }
+    assert_eq!(Some(Disposition::InProgress), disposition(409));
+    for status in [400, 406, 411, 413, 414, 415, 416, 417, 422, 431] {
+        assert_eq!(Some(Disposition::PermanentMessage), disposition(status), "{status} is permanent");
+    }
+    for status in [401, 403] {
+        assert_eq!(
+            Some(Disposition::PermanentDestination),
+            disposition(status),
+            "{status} is the destination's"
+        );
+    }
+    assert_eq!(Some(Disposition::Gone), disposition(410));
+    for status in 200..300 {
+        assert_eq!(None, disposition(status), "{status} is taken, whatever its body says");
+    }
+}
+
+fn rule(of: RuleOf, follows: Disposition, effect: Option<Effect>) -> ClassRule {
+    ClassRule { of, follows, effect, line: format!("{of:?}").into() }
+}
+
+fn ruled(policy: &Policy, status: u16) -> (Classified, Option<RuleAt>) {
+    match policy.rule_status(status, false) {
+        Ruled::Accepted => panic!("{status} is taken"),
+        Ruled::Failed(ruling) => (ruling.classified, ruling.by),
+    }
+}
+
+#[test]
+fn r_b4_a_destinations_own_rule_stands_over_the_table_and_the_more_exact_over_the_less() {
+    use Disposition::{Gone, InProgress, PermanentMessage, Retry};
+    let classes = vec![
+        rule(RuleOf::Class(Class::ServerError), Gone, None),
+        rule(RuleOf::Statuses(400, 499), Retry, None),
+        rule(RuleOf::Statuses(404, 404), PermanentMessage, None),
+        rule(RuleOf::Statuses(500, 500), InProgress, Some(Effect::None)),
+    ];
+    let policy = Policy { classes, ..Policy::endpoint_default() };
+    for (status, follows, effect, by) in [
+        (404, PermanentMessage, Effect::None, Some(2)),
+        (401, Retry, Effect::None, Some(1)),
+        (500, InProgress, Effect::None, Some(3)),
+        (501, Gone, Effect::Possible, Some(0)),
+        (302, Retry, Effect::None, None),
+    ] {
+        let (classified, at) = ruled(&policy, status);
+        let got = (classified.disposition, classified.effect, at);
+        assert_eq!((follows, effect, by.map(RuleAt)), got, "{status}");
+        let Reading::Failed(table) = read_status(status, false) else { panic!("{status}") };
+        assert_eq!(table.class, classified.class, "the class stays: {status}");
+    }
+    assert_eq!(Ruled::Accepted, policy.rule_status(200, false));
+    let ruling = policy.rule_class(Class::ServerError);
+    assert_eq!((Some(RuleAt(0)), Gone), (ruling.by, ruling.classified.disposition));
+}
+
+#[test]
+fn r_c10_a_rule_makes_no_effect_of_a_request_that_never_left() {
+    let classes = vec![rule(RuleOf::Class(Class::Connect), Disposition::Retry, Some(Effect::Possible))];
+    let policy = Policy { classes, ..Policy::endpoint_default() };
+    assert_eq!(Effect::None, policy.rule_fault(TransportFault::Connect, false).classified.effect);
+    assert_eq!(Effect::Possible, policy.rule_fault(TransportFault::Connect, true).classified.effect);
+    let worker = |effect| Failure::of_worker_under(&policy, Class::Connect, effect, RetryWish::ByTable, None);
+    assert_eq!(Effect::Possible, worker(None).effect);
+    assert_eq!(Effect::None, worker(Some(Effect::None)).effect, "the reporter knows best");
 }

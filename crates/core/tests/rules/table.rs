@@ -106,7 +106,13 @@ fn lease(world: &World) -> BTreeSet<String> {
     }
     if let State::Retryable { next: posthaste_core::NextStep::LookUp, .. } = due.job.state {
         let (seen, asked_at) = (due.job.attempt, due.now);
-        let absent = Command::LookUp { seen, asked_at, verdict: LookUpVerdict::Absent, settled_at: asked_at };
+        let absent = Command::LookUp {
+            seen,
+            asked_at,
+            verdict: LookUpVerdict::Absent,
+            settled_at: asked_at,
+            said: None,
+        };
         due.tell(&absent).unwrap();
     }
     let command = lease_command(Start::WithLease);
@@ -285,7 +291,13 @@ fn look_up(world: &World) -> BTreeSet<String> {
     LookUpVerdict::ALL
         .iter()
         .map(|&verdict| {
-            word(&world.decide(&Command::LookUp { seen, asked_at, verdict, settled_at: asked_at }))
+            word(&world.decide(&Command::LookUp {
+                seen,
+                asked_at,
+                verdict,
+                settled_at: asked_at,
+                said: None,
+            }))
         })
         .collect()
 }

@@ -156,6 +156,7 @@ fn extreme_policy(random: &mut Random) -> Policy {
         horizon: duration(random),
         on_unknown: random.one_of(&[OnUnknown::Retry, RECONCILE, OnUnknown::DeadLetter]),
         idempotent: random.chance(50),
+        classes: Vec::new(),
     }
 }
 

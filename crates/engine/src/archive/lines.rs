@@ -275,7 +275,7 @@ impl AttemptLine {
             reported: end.reported,
             state: end.state.as_str().into(),
             next_at: end.next_at.map(|at| at.0),
-            policy: end.policy.into(),
+            policy: (*end.policy).into(),
             details: DetailsLine::of(&end.details),
             commit_heard_at: view.commit_heard_at.map(|at| at.0),
             late: view.late.as_ref().map(|late| LateLine {

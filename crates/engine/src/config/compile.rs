@@ -10,9 +10,12 @@ use posthaste_receiver::{
 };
 
 use super::{
-    AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, OnUnknownSpec, Queue,
-    QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule, WebhookId, WebhookIdSpec,
-    WhenPausedSpec, format_duration, lane::lane_rules,
+    AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, LookUpRecipe,
+    OnUnknownSpec, Queue, QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule,
+    WebhookId, WebhookIdSpec, WhenPausedSpec,
+    classify::{self, Carries},
+    format_duration,
+    lane::lane_rules,
 };
 
 /// Headers that an endpoint's own headers can't be, beside those that start with `webhook-` or `posthaste-`.
@@ -33,6 +36,13 @@ const RESERVED_HEADERS: &[&str] = &[
     "user-agent",
     "expect",
 ];
+
+/// What `on_unknown = "reconcile"` wants of an endpoint.
+const ENDPOINT_RECONCILE: &str =
+    "add [endpoint.reconcile] with url = \"https://…/status?key={event_id}\" and settle = \"2m\"";
+
+/// What `on_unknown = "reconcile"` wants of a queue.
+const QUEUE_RECONCILE: &str = "add [queue.reconcile] with settle = \"2m\"";
 
 const CONCURRENCY_DEFAULT: u32 = 10;
 const CONCURRENCY_MAX: u32 = 10_000;
@@ -75,12 +85,15 @@ pub fn compile_endpoint(
         let remedy = format!("give 1 to {CONCURRENCY_MAX}");
         return Err(ConfigError::new("concurrency", format!("{concurrency} is out of range"), remedy));
     }
+    let settle = spec.reconcile.as_ref().map(|reconcile| reconcile.settle.0);
     let policy = Policy {
         idempotent: spec.idempotent,
-        on_unknown: on_unknown(spec.on_unknown)?,
         lane: lane_rules(spec)?,
+        on_unknown: on_unknown(spec.on_unknown, settle, ENDPOINT_RECONCILE)?,
+        classes: classify::rules(&format!("endpoint[{id}]"), &spec.classify, Carries::Statuses)?,
         ..retry(Policy::endpoint_default(), spec.retry.as_ref())?
     };
+    let look_up = spec.reconcile.as_ref().map(|spec| LookUpRecipe::understand(spec, timeout)).transpose()?;
     Ok(Endpoint {
         tenant,
         lane,
@@ -91,6 +104,7 @@ pub fn compile_endpoint(
         concurrency: usize::try_from(concurrency).unwrap_or(usize::MAX),
         timeout: Duration::from_millis(timeout.0),
         policy: Arc::new(policy),
+        look_up,
         headers: own_headers(spec)?,
         webhook_id: match spec.webhook_id {
             None | Some(WebhookIdSpec::Job) => WebhookId::Job,
@@ -107,9 +121,11 @@ pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result
     bounded("lease", lease, limits::LEASE_MIN, limits::LEASE_MAX)?;
     let deadline = spec.deadline.map_or(DurationMs::from_mins(15).max(lease), |text| text.0);
     bounded("deadline", deadline, lease, limits::LEASE_MAX)?;
+    let settle = spec.reconcile.as_ref().map(|reconcile| reconcile.settle.0);
     let policy = Policy {
         idempotent: spec.idempotent,
-        on_unknown: on_unknown(spec.on_unknown)?,
+        on_unknown: on_unknown(spec.on_unknown, settle, QUEUE_RECONCILE)?,
+        classes: classify::rules(&format!("queue[{}]", spec.name), &spec.classify, Carries::Classes)?,
         ..retry(Policy::queue_default(), spec.retry.as_ref())?
     };
     Ok(Queue {
@@ -120,6 +136,7 @@ pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result
         lease,
         deadline,
         policy: Arc::new(policy),
+        look_up_settle: settle,
         owner: owner(spec.owner.as_deref())?,
         enabled: spec.enabled.unwrap_or(true),
     })
@@ -314,15 +331,24 @@ fn permille(share: f64) -> Result<Permille, ConfigError> {
     })
 }
 
-fn on_unknown(spec: Option<OnUnknownSpec>) -> Result<OnUnknown, ConfigError> {
-    match spec {
-        None | Some(OnUnknownSpec::Retry) => Ok(OnUnknown::Retry),
-        Some(OnUnknownSpec::DeadLetter) => Ok(OnUnknown::DeadLetter),
-        Some(OnUnknownSpec::Reconcile) => Err(ConfigError::new(
-            "on_unknown",
-            "look-ups can't be configured yet",
-            "write \"retry\" or \"dead_letter\"",
+/// `settle`: of the table that says how to look. `example`: such a table.
+fn on_unknown(
+    spec: Option<OnUnknownSpec>,
+    settle: Option<DurationMs>,
+    example: &str,
+) -> Result<OnUnknown, ConfigError> {
+    match (spec, settle) {
+        (Some(OnUnknownSpec::Reconcile), Some(settle)) => Ok(OnUnknown::Reconcile { settle }),
+        (Some(OnUnknownSpec::Reconcile), None) => {
+            Err(ConfigError::new("on_unknown", "nothing says how to look", example))
+        }
+        (_, Some(_)) => Err(ConfigError::new(
+            "reconcile",
+            "nobody would look, since on_unknown is not \"reconcile\"",
+            "write on_unknown = \"reconcile\", or leave the table out",
         )),
+        (None | Some(OnUnknownSpec::Retry), None) => Ok(OnUnknown::Retry),
+        (Some(OnUnknownSpec::DeadLetter), None) => Ok(OnUnknown::DeadLetter),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use posthaste_core::{DestinationId, DurationMs, LaneId, Policy, TenantId};
 use posthaste_receiver::{Signer, Verifier};
 
-use super::{KeyRule, TypeRule};
+use super::{KeyRule, LookUpRecipe, TypeRule};
 
 /// An endpoint.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Endpoint {
     pub timeout: Duration,
     /// When to try again.
     pub policy: Arc<Policy>,
+    /// How it is asked whether an effect happened.
+    pub look_up: Option<LookUpRecipe>,
     /// Its own headers, names in lower case.
     pub headers: Vec<(String, String)>,
     /// What `webhook-id` is.
@@ -64,6 +66,8 @@ pub struct Queue {
     pub deadline: DurationMs,
     /// When to try again.
     pub policy: Arc<Policy>,
+    /// Its workers are asked whether an effect happened; after an attempt's end it may still act for so long.
+    pub look_up_settle: Option<DurationMs>,
     /// Who answers for it.
     pub owner: Option<Box<str>>,
     /// Whether it takes part.

@@ -1,9 +1,11 @@
 //! Configuration of destinations and sources: as written (`spec`), as understood (`compiled`).
 
+mod classify;
 mod compile;
 mod compiled;
 mod error;
 mod lane;
+mod look_up;
 mod rules;
 mod schedule;
 mod spec;
@@ -12,11 +14,13 @@ mod text;
 pub use compile::{compile_endpoint, compile_queue, compile_source};
 pub use compiled::{AnswerStyle, Endpoint, Queue, Source, To, WebhookId};
 pub use error::ConfigError;
+pub use look_up::{LookUpNames, LookUpRecipe, look_up_sample};
 pub(crate) use rules::{Derivation, namespaced};
 pub use rules::{KeyRule, TypeRule};
 pub use schedule::{CatchUpSpec, Schedule, ScheduleSpec, compile_schedule};
 pub use spec::{
-    AnswerSpec, CircuitSpec, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec,
-    SignedSpec, SourceSpec, ToSpec, WebhookIdSpec, WhenPausedSpec,
+    AnswerSpec, CircuitSpec, ClassifySpec, ClassifyTable, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany,
+    QueueReconcileSpec, QueueSpec, ReconcileSpec, RetrySpec, SignedSpec, SourceSpec, ToSpec, ToldBy,
+    WebhookIdSpec, WhenPausedSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

@@ -34,8 +34,72 @@ pub enum OnUnknownSpec {
     Retry,
     /// Leave it to a person.
     DeadLetter,
-    /// Look first. Refused until look-ups can be configured.
+    /// Look first.
     Reconcile,
+}
+
+/// What a destination says otherwise than the classification: one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ClassifySpec {
+    /// What follows: `retry`, `in_progress`, `permanent`, `permanent_destination` or `gone`.
+    Word(String),
+    /// What follows, and what is known about the effect.
+    Table(ClassifyTable),
+}
+
+/// See [`ClassifySpec::Table`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassifyTable {
+    /// What follows.
+    pub follows: String,
+    /// `none` or `possible`; as the table says unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+}
+
+/// How a receiver is asked whether an effect happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReconcileSpec {
+    /// Where to ask: `{event_id}`, `{key}` and `{message_id}` stand for the job's, percent-encoded.
+    pub url: String,
+    /// `GET` (default) or `POST`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// After the last attempt's end, how long its request may still act: only then is "absent" believed.
+    pub settle: DurationText,
+    /// Where in a JSON answer the word stands that tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// Statuses, or words at `pointer`, that mean: it happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub present: Vec<ToldBy>,
+    /// Statuses, or words at `pointer`, that mean: it did not happen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<ToldBy>,
+    /// Statuses, or words at `pointer`, that mean: it is happening now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_progress: Vec<ToldBy>,
+}
+
+/// A status, or a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ToldBy {
+    /// The answer's status.
+    Status(u16),
+    /// The word at the pointer.
+    Word(String),
+}
+
+/// How a queue's workers are asked whether an effect happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueReconcileSpec {
+    /// After the last attempt's end, how long it may still act: only then is "absent" believed.
+    pub settle: DurationText,
 }
 
 /// A retry policy. `delays` and `base`/`cap` exclude each other.
@@ -129,6 +193,12 @@ pub struct EndpointSpec {
     /// What to do when an attempt may have had its effect; `retry` unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknownSpec>,
+    /// How to ask whether it happened, if `on_unknown` is `reconcile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconcile: Option<ReconcileSpec>,
+    /// What is said otherwise than the classification: by status (`404`, `5xx`) or class (`timeout`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classify: BTreeMap<String, ClassifySpec>,
     /// When to try again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySpec>,
@@ -178,6 +248,12 @@ pub struct QueueSpec {
     /// What to do when an attempt may have had its effect; `retry` unless told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknownSpec>,
+    /// How workers are asked whether it happened, if `on_unknown` is `reconcile`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconcile: Option<QueueReconcileSpec>,
+    /// What is said otherwise than the classification, by class (`timeout`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classify: BTreeMap<String, ClassifySpec>,
     /// When to try again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySpec>,

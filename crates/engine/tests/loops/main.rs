@@ -3,8 +3,11 @@
 
 mod delivery;
 mod lanes;
+mod look_ups;
 mod outage;
 mod pull;
 mod retention;
 mod schedules;
+mod starts;
 mod support;
+mod sweep;

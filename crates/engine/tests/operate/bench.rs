@@ -87,6 +87,8 @@ impl Bench {
                 ledger: None,
                 idempotent,
                 on_unknown: None,
+                reconcile: None,
+                classify: std::collections::BTreeMap::new(),
                 retry: None,
                 owner: None,
                 enabled: None,

@@ -132,7 +132,7 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     }
     let times = ["created_at", "scheduled_at", "due_at", "started_at", "finished_at"];
     let plain =
-        ["event_id", "message_id", "kind", "owner", "failures", "lost_leases", "evidence", "cause", "reason"];
+        ["event_id", "message_id", "kind", "owner", "budgets", "next_step", "evidence", "cause", "reason"];
     let mut lines = vec![timeline::job_line(&answer)];
     let field = |name: &str, value: &str| format!("  {name:<13} {value}");
     let present = |name: &str| Some(&answer[name]).filter(|value| !value.is_null());

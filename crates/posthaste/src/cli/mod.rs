@@ -1,10 +1,11 @@
 //! The command line: what a person or a script types. Talks HTTP to a server, except for `serve`, `demo`, `bench`,
-//! `verify`, `check-config`, `states`, `classes` and `completions`, which need none.
+//! `verify`, `check-config`, `states`, `classes` of no destination, and `completions`, which need none.
 
 mod archive;
 mod bench;
 mod bulk;
 mod check_config;
+mod classes;
 mod client;
 mod destinations;
 mod doctor;
@@ -54,8 +55,8 @@ enum Command {
     Timeline(timeline::TimelineArgs),
     /// The six states: what each means, and what you can do
     States(OutputArgs),
-    /// How failures are classified, and what follows
-    Classes(OutputArgs),
+    /// How failures are classified, and what follows; of one destination, with its own rules
+    Classes(classes::ClassesArgs),
     /// List, show, cancel, replay, resend and reconcile jobs
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
@@ -159,7 +160,7 @@ async fn dispatch(command: Command) -> Result<Outcome, Failure> {
         Command::Publish(args) => publish::run(args).await,
         Command::Timeline(args) => timeline::run(args).await,
         Command::States(args) => reference::states(args),
-        Command::Classes(args) => reference::classes(args),
+        Command::Classes(args) => classes::run(args).await,
         Command::Jobs(command) => jobs::run(command).await,
         Command::Pause(args) => pauses::pause(args).await,
         Command::Resume(args) => pauses::resume(args).await,

@@ -1,6 +1,7 @@
 //! `jobs replay`, `jobs resend` and `jobs reconcile`: what was done, or why not, and what to do next. Row B9.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use posthaste_core::LookUpVerdict;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -56,9 +57,18 @@ pub(super) struct ResendArgs {
 pub(super) struct ReconcileArgs {
     /// The job's id
     id: String,
-    /// Why; kept with the job
-    #[arg(long)]
+    /// Why, or how you know; kept with the job
+    #[arg(long, required_if_eq_any([("verdict", "present"), ("verdict", "absent"), ("verdict", "in_progress"), ("verdict", "unsure")]))]
     reason: Option<String>,
+    /// What you found out: did the last attempt have its effect?
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(LookUpVerdict::ALL.iter().map(|verdict| verdict.as_str())))]
+    verdict: Option<String>,
+    /// With a verdict: the last attempt, as you saw it; 0 if it was never tried
+    #[arg(long, value_name = "NUMBER", requires = "verdict")]
+    attempt: Option<u32>,
+    /// Ask the receiver now, as the endpoint's [reconcile] says
+    #[arg(long, conflicts_with = "verdict")]
+    look_up: bool,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -94,7 +104,15 @@ pub(super) async fn resend(args: ResendArgs) -> Result<Outcome, Failure> {
 pub(super) async fn reconcile(args: ReconcileArgs) -> Result<Outcome, Failure> {
     let client = Client::new(&args.server)?;
     let reason = args.reason.as_ref().map(|reason| ("reason".to_owned(), Value::from(reason.as_str())));
-    let body: Map<String, Value> = reason.into_iter().collect();
+    let mut body: Map<String, Value> = reason.into_iter().collect();
+    if let Some(verdict) = &args.verdict {
+        let attempt = seen(&client, "reconcile", &args.id, args.attempt).await?;
+        body.insert("attempt".to_owned(), attempt);
+        body.insert("verdict".to_owned(), verdict.as_str().into());
+    }
+    if args.look_up {
+        body.insert("look_up".to_owned(), true.into());
+    }
     ask(&client, "reconcile", &args.id, &body.into(), &args.server).await
 }
 
@@ -147,6 +165,20 @@ fn done(answer: &Value) -> String {
         (Some(result @ ("replayed" | "resent")), _) => {
             format!("{result}: attempt {next} is due {due}, with fresh budgets and the same identity")
         }
+        (Some("waits"), state) => {
+            let verdict = shown(&answer["verdict"]);
+            match (answer["believed_at"].as_str(), state) {
+                (Some(at), _) => format!(
+                    "{verdict}: not believed before {}, since the last request may act until then; it is asked again",
+                    times::short(at)
+                ),
+                (None, _) if verdict == "absent" => format!("absent: attempt {next} is due {due}"),
+                (None, _) => format!("{verdict}: it is asked again, {due}"),
+            }
+        }
+        (Some("settled"), Some("dead_lettered")) => {
+            format!("{}: dead-lettered, since its budgets are spent", shown(&answer["verdict"]))
+        }
         (Some("settled"), Some("cancelled")) => {
             "settled, nothing was sent: cancelled, since it no longer applied".to_owned()
         }
@@ -155,6 +187,7 @@ fn done(answer: &Value) -> String {
                 Some("ledger") => "the receiver's ledger says so",
                 Some("answered") => "the receiver answered so",
                 Some("worker") => "a worker reported so",
+                Some("reconciled") if !answer["verdict"].is_null() => "somebody looked",
                 Some(_) | None => "an attempt was reported to have acted",
             };
             format!("settled, nothing was sent: it has happened ({evidence}), and the job is committed")
@@ -212,6 +245,12 @@ fn next_steps(verb: &str, id: &str, code: &str, current: u64, state: &str) -> Ve
         ("not_committed", "dead_lettered") => {
             vec![format!("posthaste jobs replay {id} --attempt … --reason …")]
         }
+        ("wrong_state", "dead_lettered") => vec![
+            "it happened: --verdict present".to_owned(),
+            format!(
+                "it did not: posthaste jobs replay {id} --attempt {current} --assume not-done --reason …"
+            ),
+        ],
         ("not_dead_lettered" | "not_committed" | "wrong_state", _) => {
             vec![format!("it is on its way by itself; look: posthaste jobs show {id}")]
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use posthaste_core::DurationMs;
 use secrecy::ExposeSecret;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, Sources, Spec},
-    serve::{DRAIN_DEADLINE, Running, start},
+    serve::{Running, start},
     telemetry,
 };
 
@@ -58,7 +59,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<Outcome, Failure> {
     loop {
         match signals.next().await {
             Asked::Reload => reload(&sources, &config, &running).await,
-            Asked::Stop(name) => return stop(running, &mut signals, name).await,
+            Asked::Stop(name) => return stop(running, config.drain_deadline, &mut signals, name).await,
         }
     }
 }
@@ -136,11 +137,16 @@ async fn reload(sources: &Sources, old: &Config, running: &Running) {
 }
 
 /// Row B15. The second signal ends the process at once; what ran then is found again by its expired lease.
-async fn stop(running: Running, signals: &mut Signals, name: &'static str) -> Result<Outcome, Failure> {
-    tracing::info!(event = "draining", signal = name, deadline_ms = DRAIN_DEADLINE.0);
+async fn stop(
+    running: Running,
+    deadline: DurationMs,
+    signals: &mut Signals,
+    name: &'static str,
+) -> Result<Outcome, Failure> {
+    tracing::info!(event = "draining", signal = name, deadline_ms = deadline.0);
     note("draining; a second signal ends at once");
     tokio::select! {
-        () = running.stop(DRAIN_DEADLINE) => {
+        () = running.stop(deadline) => {
             tracing::info!(event = "stopped");
             Ok(Outcome::Done)
         }

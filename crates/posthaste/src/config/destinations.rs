@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use posthaste_core::{Backoff, DestinationId, DurationMs, LaneId, TenantId};
 use posthaste_engine::config::{
     ConfigError, EndpointSpec, OnUnknownSpec, QueueSpec, ScheduleSpec, SourceSpec, compile_endpoint,
-    compile_queue, compile_schedule, compile_source, format_duration,
+    compile_queue, compile_schedule, compile_source, format_duration, look_up_sample,
 };
 use serde::de::DeserializeOwned;
 use toml::{
@@ -274,6 +274,11 @@ fn quoted_in<'m>(message: &'m str, before: &str) -> Option<&'m str> {
 fn without_values(message: &str) -> String {
     match message.trim_end().rsplit_once("untagged enum ").map(|(_, name)| name) {
         Some("OneOrMany") => return "text, or a list of texts, is expected".to_owned(),
+        Some("ClassifySpec") => {
+            return "what follows, for example \"retry\", or a table with follows and effect, is expected"
+                .to_owned();
+        }
+        Some("ToldBy") => return "a status (a number) or a word (text) is expected".to_owned(),
         Some("AnswerSpec") => {
             return "\"json\", \"empty\" or a status from 200 to 299 is expected".to_owned();
         }
@@ -311,6 +316,9 @@ fn check_source(spec: &SourceSpec) -> Result<(), ConfigError> {
 fn check_endpoint(spec: &EndpointSpec, judge_url: JudgeUrl<'_>) -> Result<(), ConfigError> {
     let secrets = references::resolve("secrets", &spec.secrets)?;
     compile_endpoint(TENANT, LANE, spec, &secrets)?;
+    if let Some(url) = look_up_sample(spec)? {
+        judge_url(&url).map_err(|problem| ConfigError::new("reconcile.url", problem, ""))?;
+    }
     judge_url(&spec.url).map_err(|problem| ConfigError::new("url", problem, ""))
 }
 
@@ -406,8 +414,8 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
         if !idempotent && matches!(on_unknown, None | Some(OnUnknownSpec::Retry)) {
             let problem =
                 "an attempt that may have had its effect (time-out, reset, 5xx, lost lease) is tried again";
-            let remedy = "say idempotent = true if the receiver guards the idempotency key, or \
-                          on_unknown = \"dead_letter\" to leave it to a person";
+            let remedy = "say idempotent = true if the receiver guards the idempotency key, on_unknown = \"reconcile\" to \
+                          ask first, or on_unknown = \"dead_letter\" to leave it to a person";
             warn("on_unknown", problem.to_owned(), remedy);
         }
     }

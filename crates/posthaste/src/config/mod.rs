@@ -19,7 +19,7 @@ use std::{
 
 use ipnet::IpNet;
 use posthaste_adapters::guard::{Guard, GuardConfig, HostPattern, PlainHttp};
-use posthaste_core::limits;
+use posthaste_core::{DurationMs, limits};
 use posthaste_engine::config::parse_duration;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -56,6 +56,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// How long an acceptance may take.
     pub accept_deadline: Duration,
+    /// How long what runs may take to end once a signal asks for the end.
+    pub drain_deadline: DurationMs,
     /// The key that seals secrets, or where it is; else a file beside the store.
     pub master_key: Option<SecretString>,
     /// The admin key of a new store; else one is made.
@@ -90,6 +92,7 @@ impl Config {
             ("intake_listen", self.intake_listen != new.intake_listen),
             ("public_url", self.public_url != new.public_url),
             ("accept_deadline", self.accept_deadline != new.accept_deadline),
+            ("drain_deadline", self.drain_deadline != new.drain_deadline),
             ("master_key", key(self) != key(new)),
             ("outbound", guard(self) != guard(new)),
             ("limits.payload_bytes_max", self.payload_bytes_max != new.payload_bytes_max),
@@ -231,6 +234,7 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
         intake_listen: layers.read("intake_listen", |value| address(value, insecure)),
         public_url: layers.read("public_url", public_url),
         accept_deadline: layers.read("accept_deadline", accept_deadline).unwrap_or(Duration::from_secs(2)),
+        drain_deadline: layers.read("drain_deadline", drain_deadline).unwrap_or(DRAIN_DEADLINE),
         master_key: master_key(layers),
         bootstrap_key,
         guard,
@@ -295,6 +299,17 @@ fn public_url(value: &toml::de::DeValue<'_>) -> Result<String, Wrong> {
     let wrong =
         || Wrong::new("this is no URL without a path", "write for example \"https://hooks.example.com\"");
     parsed.map(|_| text.trim_end_matches('/').to_owned()).ok_or_else(wrong)
+}
+
+/// Row B15. Below what process managers wait before they kill (systemd 90 s, Kubernetes 30 s, which it just meets).
+const DRAIN_DEADLINE: DurationMs = DurationMs::from_secs(30);
+
+fn drain_deadline(value: &toml::de::DeValue<'_>) -> Result<DurationMs, Wrong> {
+    let deadline = parse_duration(text(value)?).map_err(|error| Wrong::new(error.to_string(), ""))?;
+    if deadline > DurationMs::from_hours(1) {
+        return Err(Wrong::new("it is longer than an hour", "give 0s to 1h, for example \"30s\""));
+    }
+    Ok(deadline)
 }
 
 fn accept_deadline(value: &toml::de::DeValue<'_>) -> Result<Duration, Wrong> {

@@ -33,6 +33,7 @@ pub(super) const SETTINGS: &[(&str, Kind)] = &[
     ("public_url", Kind::Text),
     ("insecure", Kind::Plain),
     ("accept_deadline", Kind::Text),
+    ("drain_deadline", Kind::Text),
     ("master_key", Kind::Text),
     ("source", Kind::Tables),
     ("endpoint", Kind::Tables),

@@ -2,7 +2,7 @@
 
 use posthaste_core::{
     Attempt, AttemptOutcome, Cause, Class, DurationMs, Effect, EffectSpan, Evidence, Job, LateReport, Lease,
-    MessageId, NextStep, Path, State,
+    MessageId, NextStep, Path, Remaining, State,
 };
 use posthaste_store::{AttemptView, JobView};
 use serde::Serialize;
@@ -37,6 +37,9 @@ pub(crate) struct JobJson {
     pub(crate) failures: u32,
     /// Lost leases charged since then.
     pub(crate) lost_leases: u32,
+    /// The budgets in words: `3 of 25 failures, 1 of 5 lost leases, gives up at 2026-12-04T09:00:00.000Z`; later than that by
+    /// what its lane is held meanwhile. `null` in lists.
+    pub(crate) budgets: Option<String>,
     /// What the commit rests on: `answered`, `ledger`, `worker` or `reconciled`.
     pub(crate) evidence: Option<&'static str>,
     /// What is known about its effect, from all its attempts and its ledger entry: `none`, `possible`, `reported` or `confirmed`. `null` in
@@ -150,7 +153,7 @@ pub(crate) struct AttemptJson {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) next_at: Option<Time>,
     /// The line of policy that decided what follows.
-    pub(crate) policy: Option<&'static str>,
+    pub(crate) policy: Option<String>,
     /// A report that came after the lease had run out.
     pub(crate) late: Option<LateJson>,
     /// When its worker said that it is done, accepted or refused: evidence of the effect, so the job is not run again
@@ -201,6 +204,7 @@ impl JobJson {
             attempt: job.attempt.map(Attempt::get),
             failures: job.budgets.failures,
             lost_leases: job.budgets.lost_leases,
+            budgets: None,
             evidence: evidence.map(Evidence::as_str),
             effect: None,
             effects: None,
@@ -218,6 +222,11 @@ impl JobJson {
         }
     }
 
+    /// The same, with the budgets in words.
+    pub(crate) fn with_budgets(self, job: &Job, remaining: Remaining) -> Self {
+        Self { budgets: Some(budget_words(job, remaining)), ..self }
+    }
+
     /// A job with its attempts.
     pub(crate) fn whole(view: &JobView, span: EffectSpan, message: Option<MessageId>) -> Self {
         let EffectSpan { effect, lo, hi } = span;
@@ -230,6 +239,14 @@ impl JobJson {
             ..Self::listed(view, message)
         }
     }
+}
+
+/// What was used, of how much, and until when at most.
+pub(crate) fn budget_words(job: &Job, remaining: Remaining) -> String {
+    let Remaining { failures, failures_max, lost_leases, lost_leases_max, gives_up_at } = remaining;
+    let used =
+        format!("{failures} of {failures_max} failures, {lost_leases} of {lost_leases_max} lost leases");
+    if job.state.name().is_settled() { used } else { format!("{used}, gives up at {}", Time(gives_up_at)) }
 }
 
 fn lease(job: &Job) -> Option<&Lease> {
@@ -279,7 +296,7 @@ impl AttemptJson {
             result: details.result.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()),
             worker: end.worker.clone(),
             next_at: end.next_at.map(Time),
-            policy: Some(end.policy).filter(|policy| !policy.is_empty()),
+            policy: Some(end.policy.to_string()).filter(|policy| !policy.is_empty()),
             late: view.late.as_ref().map(LateJson::of),
             commit_heard_at: view.commit_heard_at.map(Time),
         }

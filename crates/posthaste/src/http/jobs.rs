@@ -109,7 +109,10 @@ pub(super) async fn get(
     let id = parse_id(&id)?;
     let known = state.engine().known(caller.tenant, id).await?.ok_or_else(|| unknown(&id.to_string()))?;
     let message = message_of(&state, caller.tenant, &known.view.key).await?;
-    Ok(answer(StatusCode::OK, &JobJson::whole(&known.view, known.span, message)))
+    Ok(answer(
+        StatusCode::OK,
+        &JobJson::whole(&known.view, known.span, message).with_budgets(&known.view.job, known.remaining),
+    ))
 }
 
 /// Calls a job off.

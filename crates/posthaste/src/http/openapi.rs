@@ -15,9 +15,10 @@ use utoipa::{
 use super::{
     archive,
     bulk::{cancels, replays},
+    classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, operate, overview, pauses, publish, queue, reports,
-    schedules, timeline,
+    health, intake, jobs, keys, ledger, look_ups, messages, operate, overview, pauses, publish, queue,
+    reports, schedules, timeline,
 };
 
 #[derive(OpenApi)]
@@ -36,6 +37,7 @@ use super::{
         reports::ack,
         reports::reject,
         reports::release,
+        look_ups::reconcile,
         ledger::claim,
         ledger::complete,
         ledger::fail,
@@ -64,6 +66,7 @@ use super::{
         archive::run,
         archive::list,
         archive::verify,
+        classes::get,
         overview::get,
         endpoints::list,
         endpoints::create,
@@ -165,14 +168,18 @@ mod tests {
             "delays": ["1s"], "base": "1s", "cap": "1s", "failures_max": 1, "lost_leases_max": 1, "horizon": "1s",
             "jitter": 0.5,
         });
+        let reconcile = json!({
+            "url": "u", "method": "GET", "settle": "1m", "pointer": "/a", "present": ["a"], "absent": [404],
+            "in_progress": ["b"],
+        });
         let endpoint = json!({
             "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "rate": "1/s", "circuit": {"failures": 1}, "timeout": "1s",
-            "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
+            "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "reconcile": reconcile, "classify": {"404": "retry"}, "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
             "owner": "o", "enabled": true,
         });
         let queue = json!({
             "name": "a", "lease": "1s", "deadline": "1s", "ledger": true, "idempotent": true, "on_unknown": "retry",
-            "retry": retry, "owner": "o", "enabled": true,
+            "reconcile": {"settle": "1m"}, "classify": {"timeout": "retry"}, "retry": retry, "owner": "o", "enabled": true,
         });
         let source = json!({
             "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
@@ -192,5 +199,7 @@ mod tests {
         let circuit = json!({"failures": 1, "open_for": "1s", "open_for_max": "1s", "disable_after": "1s"});
         let circuit_fields = read_by_the_engine::<posthaste_engine::config::CircuitSpec>(&circuit);
         assert_eq!(fields_of("Circuit"), circuit_fields);
+        let reconcile_fields = read_by_the_engine::<posthaste_engine::config::ReconcileSpec>(&reconcile);
+        assert_eq!(fields_of("Reconcile"), reconcile_fields);
     }
 }

@@ -2,8 +2,8 @@
 
 use axum::{body::Body, extract::State, response::Response};
 use http::{HeaderMap, StatusCode};
-use posthaste_core::{Attempt, Evidence, ledger::Outcome};
-use posthaste_engine::{Assume, Known, OperateError, Operated, RoundAgain};
+use posthaste_core::{Attempt, Evidence, LookUpVerdict, ledger::Outcome};
+use posthaste_engine::{Assume, Judged, Judgement, Known, OperateError, Operated, RoundAgain};
 use posthaste_store::LedgerEntry;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -52,16 +52,28 @@ pub(crate) struct ResendRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReconcileRequest {
-    /// Why; shown for ever.
+    /// Why, or how you know; shown for ever. Required with a verdict.
     #[schema(min_length = 1, max_length = 1024)]
     reason: Option<String>,
+    /// What you found out about the effect of the last attempt: `present`, `absent`, `in_progress` or `unsure`.
+    #[schema(examples("present", "absent"))]
+    verdict: Option<String>,
+    /// With a verdict: the job's `attempt` as it was seen.
+    #[serde(default, deserialize_with = "maybe_seen")]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    attempt: Option<Option<Attempt>>,
+    /// `true`: ask the receiver now, as the destination's `reconcile` says, instead of when it is due.
+    #[serde(default)]
+    #[schema(required = false)]
+    look_up: bool,
 }
 
 /// What became of a job that was replayed, resent or reconciled.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OperateAnswer {
-    /// `replayed`, `resent`: it goes round again. `settled`: nothing is sent, since the records show how it ended.
-    #[schema(examples("replayed", "resent", "settled"))]
+    /// `replayed`, `resent`: it goes round again. `settled`: nothing is sent, since the records show how it ended. `waits`:
+    /// the verdict was taken, and the job goes on by itself.
+    #[schema(examples("replayed", "resent", "settled", "waits"))]
     result: &'static str,
     /// The job's state.
     #[schema(examples("scheduled", "committed", "cancelled"))]
@@ -73,6 +85,23 @@ pub(crate) struct OperateAnswer {
     due_at: Option<Time>,
     /// What a commit rests on: `answered`, `ledger`, `worker` or `reconciled`.
     evidence: Option<&'static str>,
+    /// What a look-up, or whoever looked, found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    /// When `absent` will be believed: the last request may act until then. It is asked again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    believed_at: Option<Time>,
+}
+
+impl From<Judged> for OperateAnswer {
+    fn from(judged: Judged) -> Self {
+        Self {
+            verdict: Some(judged.verdict.as_str()),
+            believed_at: judged.believed_at.map(Time),
+            ..Self::from(judged.operated)
+        }
+    }
 }
 
 impl From<Operated> for OperateAnswer {
@@ -83,6 +112,8 @@ impl From<Operated> for OperateAnswer {
             attempt: operated.attempt.map(Attempt::get),
             due_at: operated.due_at.map(Time),
             evidence: operated.evidence.map(Evidence::as_str),
+            verdict: None,
+            believed_at: None,
         }
     }
 }
@@ -160,9 +191,11 @@ pub(super) async fn resend(
     Ok(answer(StatusCode::OK, &OperateAnswer::from(operated)))
 }
 
-/// Settles a job by evidence that is known already; sends nothing.
+/// Settles a job by evidence that is known already, by what you found out, or by asking the receiver now.
 ///
-/// Evidence is a ledger entry that is done, a commit that was heard after its attempt had ended, or, for a dead letter, an
+/// With `verdict`, your word is taken on whether the last attempt acted: of a job that waits for a look-up any verdict
+/// (`absent` only once the last request can no longer act), of a dead letter `present` alone: one whose effect is absent is
+/// replayed with `assume: not_done`. With `look_up`, the receiver is asked now. With neither, evidence is looked for: that is a ledger entry that is done, a commit that was heard after its attempt had ended, or, for a dead letter, an
 /// attempt that was reported to have acted. A job that is settled already is answered as it is. Where nothing is known:
 /// 409 `no_evidence`.
 #[utoipa::path(
@@ -187,8 +220,53 @@ pub(super) async fn reconcile(
     let body = state.read(&headers, body, BYTES_MAX).await?;
     let request: ReconcileRequest = parse(&body)?;
     let reason = request.reason.as_deref();
+    if let Some(word) = request.verdict.as_deref() {
+        let judgement = judgement(job, word, &request, &caller)?;
+        let judged = state.engine().judge(caller.tenant, judgement).await?;
+        return Ok(answer(StatusCode::OK, &OperateAnswer::from(judged)));
+    }
+    if request.attempt.is_some() {
+        let text = "`attempt` goes with `verdict`: without one there is nothing to compare";
+        return Err(Problem::new(Code::InvalidValue, text).with("path", "attempt"));
+    }
+    if request.look_up {
+        let judged = state.engine().look_up_now(caller.tenant, job, &caller.name).await?;
+        return Ok(answer(StatusCode::OK, &OperateAnswer::from(judged)));
+    }
     let operated = state.engine().reconcile(caller.tenant, job, reason, &caller.name).await?;
     Ok(answer(StatusCode::OK, &OperateAnswer::from(operated)))
+}
+
+fn judgement(
+    job: posthaste_core::JobId,
+    word: &str,
+    request: &ReconcileRequest,
+    caller: &Caller,
+) -> Result<Judgement, Problem> {
+    let invalid = |path: &str, text: &'static str| Problem::new(Code::InvalidValue, text).with("path", path);
+    if request.look_up {
+        return Err(invalid("look_up", "`verdict` and `look_up` exclude each other: give one of them"));
+    }
+    let verdict = verdict("verdict", word)?;
+    let Some(seen) = request.attempt else {
+        return Err(invalid(
+            "attempt",
+            "`attempt`: name the attempt that you looked at, as the job shows it",
+        ));
+    };
+    let Some(reason) = request.reason.as_deref() else {
+        return Err(invalid("reason", "`reason`: say how you know; it is shown for ever"));
+    };
+    Ok(Judgement { job, seen, verdict, reason: reason.into(), actor: (&*caller.name).into() })
+}
+
+/// Reads a verdict.
+pub(super) fn verdict(path: &str, word: &str) -> Result<LookUpVerdict, Problem> {
+    LookUpVerdict::parse(word).ok_or_else(|| {
+        let shown: String = word.chars().take(64).collect();
+        let text = format!("`{path}`: {shown:?} is no verdict; say present, absent, in_progress or unsure");
+        Problem::new(Code::InvalidValue, text).with("path", path)
+    })
 }
 
 fn again(job: posthaste_core::JobId, seen: Option<Attempt>, reason: String, caller: &Caller) -> RoundAgain {
@@ -202,6 +280,11 @@ fn seen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Attempt>, D
         serde::de::Error::custom("invalid value: attempts count from 1; give null if it was never tried")
     })?;
     Ok(Some(attempt))
+}
+
+/// The same, and it may be left out.
+fn maybe_seen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Attempt>>, D::Error> {
+    seen(deserializer).map(Some)
 }
 
 impl From<OperateError> for Problem {

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use super::{
     AppState, Caller, Problem,
     json::{GivenDuration, answer, parse},
+    look_ups::LookUpJson,
     message_view::raw,
     problem::ProblemJson,
     publish_request::destination,
@@ -41,6 +42,11 @@ pub(crate) struct ConsumeRequest {
     /// How long the leases hold; the queue's own unless told.
     #[schema(value_type = Option<String>, examples("60s"))]
     lease: Option<GivenDuration>,
+    /// Whether the worker also looks up if effects happened (`on_unknown = "reconcile"`): then due look-ups come first, in
+    /// `look_ups`, and count for `max`.
+    #[serde(default)]
+    #[schema(required = false)]
+    reconcile: bool,
     /// Who works, for the timeline; the API key's name unless told.
     #[schema(max_length = 128)]
     worker: Option<String>,
@@ -50,6 +56,9 @@ pub(crate) struct ConsumeRequest {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ConsumeAnswer<'a> {
     jobs: Vec<LeasedJobJson<'a>>,
+    /// Look-ups to make, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    look_ups: Option<Vec<LookUpJson>>,
 }
 
 /// A leased job with what its attempt needs.
@@ -145,9 +154,15 @@ pub(super) async fn consume(
         lease: duration(&request.lease, "lease")?,
         worker: request.worker.map_or_else(|| caller.name.as_ref().into(), Into::into),
     };
+    if request.reconcile {
+        let taken = state.engine().consume_with_look_ups(caller.tenant, consume).await?;
+        let jobs = taken.jobs.iter().map(|leased| leased_job(leased, &queue)).collect();
+        let look_ups = Some(taken.look_ups.iter().map(LookUpJson::of).collect());
+        return Ok(answer(StatusCode::OK, &ConsumeAnswer { jobs, look_ups }));
+    }
     let jobs = state.engine().consume(caller.tenant, consume).await?;
     let jobs = jobs.iter().map(|leased| leased_job(leased, &queue)).collect();
-    Ok(answer(StatusCode::OK, &ConsumeAnswer { jobs }))
+    Ok(answer(StatusCode::OK, &ConsumeAnswer { jobs, look_ups: None }))
 }
 
 fn leased_job<'a>(leased: &'a LeasedJob, queue: &'a DestinationId) -> LeasedJobJson<'a> {

@@ -325,7 +325,7 @@ fn job_named(raw: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// A key may work on the job's queue, and the job is of a queue at all: those of endpoints are ours to report.
-fn require_work_on(caller: &Caller, directory: &Directory, job: JobId) -> Result<(), Problem> {
+pub(super) fn require_work_on(caller: &Caller, directory: &Directory, job: JobId) -> Result<(), Problem> {
     let unknown = || Problem::from(EngineError::NotFound { what: "job", id: job.to_string() });
     match directory.at(caller.tenant, job.lane()) {
         Some(entry) => match &entry.destination {

@@ -10,9 +10,10 @@ use http::{Method, Uri};
 use super::{
     AppState, Code, Problem, archive,
     bulk::{cancels, replays},
+    classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, openapi, operate, overview, pauses, publish, queue,
-    reports, schedules, timeline, ui,
+    health, intake, jobs, keys, ledger, look_ups, messages, openapi, operate, overview, pauses, publish,
+    queue, reports, schedules, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.
@@ -61,6 +62,7 @@ fn api() -> Router<AppState> {
         .route("/v1/queue/ack", post(reports::ack))
         .route("/v1/queue/reject", post(reports::reject))
         .route("/v1/queue/release", post(reports::release))
+        .route("/v1/queue/reconcile", post(look_ups::reconcile))
         .route("/v1/ledger", get(ledger::get))
         .route("/v1/ledger/claim", post(ledger::claim))
         .route("/v1/ledger/complete", post(ledger::complete))
@@ -77,6 +79,7 @@ fn api() -> Router<AppState> {
         .route("/v1/archive/run", post(archive::run))
         .route("/v1/archive/files", get(archive::list))
         .route("/v1/archive/verify", get(archive::verify))
+        .route("/v1/classes", get(classes::get))
         .route("/v1/overview", get(overview::get))
         .route("/v1/keys", post(keys::create).get(keys::list))
         .route("/v1/keys/{id}", axum::routing::delete(keys::revoke))

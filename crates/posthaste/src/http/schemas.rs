@@ -41,8 +41,14 @@ pub(crate) struct EndpointSchema {
     /// How long a claim of the receiver's ledger holds, where it does not answer 409 with `Retry-After` meanwhile.
     #[schema(examples("30s"))]
     ledger_lease: Option<String>,
-    /// What to do when an attempt may have had its effect: `retry` (default) or `dead_letter`.
+    /// What to do when an attempt may have had its effect: `retry` (default), `reconcile` or `dead_letter`.
     on_unknown: Option<String>,
+    /// How to ask whether it happened, if `on_unknown` is `reconcile`.
+    reconcile: Option<ReconcileSchema>,
+    /// What is said otherwise than the classification: by status (`404`, `5xx`) or class (`timeout`), what follows: `retry`,
+    /// `in_progress`, `permanent`, `permanent_destination` or `gone`; or an object with `follows` and `effect`.
+    #[schema(required = false, value_type = Object)]
+    classify: BTreeMap<String, serde_json::Value>,
     /// When to try again.
     retry: Option<RetrySchema>,
     /// The endpoint's own headers; they can't replace ours. Values are never shown again.
@@ -73,6 +79,42 @@ pub(crate) struct CircuitSchema {
     /// How long there may be failures without one success until the endpoint is disabled; 5 days unless told.
     #[schema(examples("5d"))]
     disable_after: Option<String>,
+}
+
+/// How a receiver is asked whether an effect happened. Without `pointer` and lists: 200 is present, 404 absent.
+#[derive(ToSchema)]
+#[schema(as = Reconcile)]
+pub(crate) struct ReconcileSchema {
+    /// Where: `{event_id}`, `{key}` and `{message_id}` stand for the job's, percent-encoded.
+    #[schema(examples("https://example.com/status?key={event_id}"))]
+    url: String,
+    /// `GET` (default) or `POST`.
+    method: Option<String>,
+    /// After the last attempt's end, how long its request may still act: only then is "absent" believed. At least the
+    /// endpoint's `timeout`.
+    #[schema(examples("2m"))]
+    settle: String,
+    /// Where in a JSON answer the word stands that tells.
+    #[schema(examples("/state"))]
+    pointer: Option<String>,
+    /// Statuses (numbers), or words at `pointer`, that mean: it happened.
+    #[schema(required = false, value_type = Vec<Object>)]
+    present: Vec<serde_json::Value>,
+    /// Those that mean: it did not happen.
+    #[schema(required = false, value_type = Vec<Object>)]
+    absent: Vec<serde_json::Value>,
+    /// Those that mean: it is happening now.
+    #[schema(required = false, value_type = Vec<Object>)]
+    in_progress: Vec<serde_json::Value>,
+}
+
+/// How a queue's workers are asked whether an effect happened: by consumes with `reconcile: true`.
+#[derive(ToSchema)]
+#[schema(as = QueueReconcile)]
+pub(crate) struct QueueReconcileSchema {
+    /// After the last attempt's end, how long it may still act: only then is "absent" believed.
+    #[schema(examples("2m"))]
+    settle: String,
 }
 
 /// A retry policy. `delays` and `base`/`cap` exclude each other.
@@ -115,8 +157,13 @@ pub(crate) struct QueueSchema {
     /// The workers guard the event id themselves.
     #[schema(required = false)]
     idempotent: bool,
-    /// What to do when an attempt may have had its effect: `retry` (default) or `dead_letter`.
+    /// What to do when an attempt may have had its effect: `retry` (default), `reconcile` or `dead_letter`.
     on_unknown: Option<String>,
+    /// How workers are asked whether it happened, if `on_unknown` is `reconcile`.
+    reconcile: Option<QueueReconcileSchema>,
+    /// What is said otherwise than the classification, by class (`timeout`): what follows, as for endpoints.
+    #[schema(required = false, value_type = Object)]
+    classify: BTreeMap<String, serde_json::Value>,
     /// When to try again.
     retry: Option<RetrySchema>,
     /// Who answers for it.

@@ -2,7 +2,7 @@
 
 use axum::{extract::State, response::Response};
 use http::{StatusCode, Uri};
-use posthaste_core::{Attempt, AttemptOutcome, Class, Effect, EventId, Path, limits};
+use posthaste_core::{Attempt, AttemptOutcome, Class, Effect, EventId, Path, Remaining, limits};
 use posthaste_engine::{Timeline, TimelineEntry};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -101,14 +101,21 @@ pub(super) async fn get(
         let event_id = EventId::of(&view.key, &view.destination);
         ledger.extend(engine.ledger_entry(caller.tenant, event_id).await?.map(ledger_json::EntryJson::of));
     }
-    Ok(answer(StatusCode::OK, &TimelineJson::of(timeline, ledger)))
+    let mut budgets = Vec::new();
+    for view in &timeline.jobs {
+        budgets.push(engine.remaining(caller.tenant, view).await?);
+    }
+    Ok(answer(StatusCode::OK, &TimelineJson::of(timeline, ledger, &budgets)))
 }
 
 impl TimelineJson {
-    fn of(timeline: Timeline, ledger: Vec<ledger_json::EntryJson>) -> Self {
+    fn of(timeline: Timeline, ledger: Vec<ledger_json::EntryJson>, budgets: &[Remaining]) -> Self {
         let message = &timeline.message;
-        let jobs = timeline.jobs.iter().zip(&timeline.effects);
-        let jobs = jobs.map(|(view, span)| JobJson::whole(view, *span, Some(message.id))).collect();
+        let jobs = timeline.jobs.iter().zip(&timeline.effects).zip(budgets);
+        let jobs = jobs.map(|((view, span), remaining)| {
+            JobJson::whole(view, *span, Some(message.id)).with_budgets(&view.job, *remaining)
+        });
+        let jobs = jobs.collect();
         let entries = timeline.entries.into_iter().map(|entry| EntryJson::of(entry, &message.correlation_id));
         Self {
             key: message.key.to_string(),

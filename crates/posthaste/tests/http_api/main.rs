@@ -21,4 +21,5 @@ mod publish;
 mod schedules;
 #[path = "../server/mod.rs"]
 mod server;
+mod unknown;
 mod workers;

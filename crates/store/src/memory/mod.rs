@@ -14,6 +14,7 @@ mod read;
 mod retention;
 mod schedules;
 mod tables;
+mod unsettled;
 
 use std::sync::Arc;
 

@@ -35,6 +35,8 @@ pub(super) struct Tables {
     pub(super) jobs: BTreeMap<(TenantId, JobId), JobEntry>,
     /// What waits for an attempt.
     pub(super) waiting: BTreeSet<(TenantId, LaneId, Share, Timestamp, JobId)>,
+    /// What waits for a look-up.
+    pub(super) owed: BTreeSet<(TenantId, LaneId, Timestamp, JobId)>,
     /// What is leased, by the end of the lease.
     pub(super) leased: BTreeSet<(Timestamp, TenantId, JobId)>,
     pub(super) attempts: BTreeMap<(TenantId, JobId, Attempt), AttemptView>,
@@ -116,6 +118,9 @@ impl Tables {
         if let Some(due_at) = waits_since(job) {
             self.waiting.insert((job.tenant, job.lane, job.share, due_at, job.id));
         }
+        if let State::Retryable { due_at, next: NextStep::LookUp } = job.state {
+            self.owed.insert((job.tenant, job.lane, due_at, job.id));
+        }
         if let State::Leased(lease) = &job.state {
             self.leased.insert((lease.expires_at, job.tenant, job.id));
         }
@@ -124,6 +129,9 @@ impl Tables {
     fn unindex(&mut self, job: &Job) {
         if let Some(due_at) = waits_since(job) {
             self.waiting.remove(&(job.tenant, job.lane, job.share, due_at, job.id));
+        }
+        if let State::Retryable { due_at, next: NextStep::LookUp } = job.state {
+            self.owed.remove(&(job.tenant, job.lane, due_at, job.id));
         }
         if let State::Leased(lease) = &job.state {
             self.leased.remove(&(lease.expires_at, job.tenant, job.id));

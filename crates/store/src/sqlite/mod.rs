@@ -42,6 +42,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod unsettled;
 mod weight;
 mod work;
 mod writer;

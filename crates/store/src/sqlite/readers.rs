@@ -21,6 +21,7 @@ use super::{
     options::SqliteOptions,
     recent_names::RecentNames,
     statements::{ReadStatements, RecordStatements},
+    unsettled::PassedOver,
 };
 use crate::{Clock, StoreError};
 
@@ -39,6 +40,8 @@ pub(super) struct ReadSession<'c> {
     pub(super) records: RecordStatements<'c>,
     clock: Arc<dyn Clock>,
     pub(super) recent: Arc<RecentNames>,
+    /// Jobs that were told of as unreadable.
+    pub(super) passed_over: PassedOver,
 }
 
 impl ReadSession<'_> {
@@ -191,7 +194,8 @@ fn serve(
     let counted = looks.clone();
     conn.progress_handler(STEPS, Some(move || counted.fetch_add(1, Ordering::Relaxed) >= LOOKS_MAX))?;
     let (sql, records) = (ReadStatements::prepare(conn)?, RecordStatements::prepare(conn)?);
-    let mut session = ReadSession { sql, records, clock: options.clock.clone(), recent: recent.clone() };
+    let (clock, recent) = (options.clock.clone(), recent.clone());
+    let mut session = ReadSession { sql, records, clock, recent, passed_over: PassedOver::default() };
     while let Some(read) = queue.take() {
         if read.is_abandoned() {
             continue;

@@ -11,9 +11,9 @@ use posthaste_store::{
     BulkCount, BulkCounted, BulkRun, BulkStep, BulkStepped, Configure, Configured, Controlled, CustodyEntry,
     DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand, JobFilter, JobView,
     LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied,
-    LedgerCommand, LedgerEntry, MessageName, MessageView, NamedJob, NewBulkRun, NewMessage, Reads, Retain,
-    Retire, Retired, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StateCount, Steered, Store,
-    StoreError, StoreStatus,
+    LedgerCommand, LedgerEntry, LookUps, MessageName, MessageView, NamedJob, NewBulkRun, NewMessage,
+    Provable, Reads, Retain, Retire, Retired, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules,
+    StateCount, Steered, Store, StoreError, StoreStatus, SweepCursor, Unsettled,
 };
 
 /// One fault.
@@ -325,6 +325,37 @@ impl Bulk for Faulty {
 
     fn bulk_running(&self) -> BoxFuture<'_, Result<Vec<BulkRun>, StoreError>> {
         self.inner.bulk_running()
+    }
+}
+
+impl Unsettled for Faulty {
+    fn look_ups(&self, per_lane: usize, limit: usize) -> BoxFuture<'_, Result<LookUps, StoreError>> {
+        self.inner.look_ups(per_lane, limit)
+    }
+
+    fn lane_look_ups(
+        &self,
+        tenant: TenantId,
+        lane: LaneId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<JobId>, StoreError>> {
+        self.inner.lane_look_ups(tenant, lane, limit)
+    }
+
+    fn provable(
+        &self,
+        after: Option<SweepCursor>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Provable, StoreError>> {
+        self.inner.provable(after, limit)
+    }
+
+    fn apply_behind(&self, commands: Vec<JobCommand>) -> BoxFuture<'_, Result<Vec<Applied>, StoreError>> {
+        self.inner.apply_behind(commands)
+    }
+
+    fn lane_held_ms(&self, tenant: TenantId, lane: LaneId) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.inner.lane_held_ms(tenant, lane)
     }
 }
 

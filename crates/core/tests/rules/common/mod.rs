@@ -60,6 +60,7 @@ pub(crate) fn exact_policy() -> Policy {
         on_unknown: OnUnknown::Retry,
         idempotent: false,
         lane: posthaste_core::LaneRules::STANDARD,
+        classes: Vec::new(),
     }
 }
 

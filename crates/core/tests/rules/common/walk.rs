@@ -113,6 +113,7 @@ impl Walk {
                     asked_at,
                     verdict,
                     settled_at: self.world.now.after(DurationMs(self.random.below(2))),
+                    said: None,
                 }
             }
         }

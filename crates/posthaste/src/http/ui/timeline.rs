@@ -65,7 +65,7 @@ struct AttemptRow {
     status: String,
     worker: String,
     next_at: String,
-    policy: &'static str,
+    policy: String,
     message: Option<String>,
     excerpt: Option<String>,
 }
@@ -160,7 +160,7 @@ fn attempt_row(row: AttemptJson, (style, verdict): (&'static str, &'static str))
         status: row.status.map_or_else(|| NOTHING.to_owned(), |status| status.to_string()),
         worker: row.worker.into(),
         next_at: shown(row.next_at),
-        policy: row.policy.unwrap_or(NOTHING),
+        policy: row.policy.unwrap_or_else(|| NOTHING.to_owned()),
         message: row.message.map(Into::into),
         excerpt: row.excerpt.filter(|excerpt| !excerpt.is_empty()),
     }

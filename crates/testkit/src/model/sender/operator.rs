@@ -66,6 +66,7 @@ impl SenderModel {
             asked_at: if settled { NOW } else { BEFORE },
             verdict: if answer.present { LookUpVerdict::Present } else { LookUpVerdict::Absent },
             settled_at: NOW,
+            said: None,
         };
         let (mut to, done) = self.ask(&written, &command);
         to.found |= done.reply.is_ok() && answer.present;

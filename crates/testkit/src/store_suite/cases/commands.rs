@@ -74,6 +74,7 @@ async fn r_b3_a_refused_command_leaves_the_store_as_it_was(bench: Arc<Bench>) {
             asked_at: bench.now(),
             verdict: posthaste_core::LookUpVerdict::Present,
             settled_at: bench.now(),
+            said: None,
         },
     ] {
         let name = command.name();

@@ -14,6 +14,7 @@ mod reports;
 mod retention;
 mod schedules;
 mod tenants;
+mod unsettled;
 
 use super::Case;
 
@@ -34,5 +35,6 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("retention", retention::CASES),
         ("schedules", schedules::CASES),
         ("tenants", tenants::CASES),
+        ("unsettled", unsettled::CASES),
     ]
 }

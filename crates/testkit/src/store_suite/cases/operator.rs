@@ -204,7 +204,7 @@ async fn r_c10_a_look_up_decides_what_follows(bench: Arc<Bench>) {
         bench.try_apply(with_policy(job_command(tenant, job, failure))).await.0.unwrap();
         let settled_at = bench.now().after(DurationMs::from_secs(settled_in));
         let (seen, asked_at) = (leased.job.attempt, bench.now());
-        let look_up = Command::LookUp { seen, asked_at, verdict, settled_at };
+        let look_up = Command::LookUp { seen, asked_at, verdict, settled_at, said: None };
         let (reply, change) = bench.try_apply(with_policy(job_command(tenant, job, look_up))).await;
         assert!(reply.is_ok() && change.is_some(), "{verdict}: {reply:?}");
         assert_eq!(expected, bench.state(tenant, job).await, "{verdict}");

@@ -137,7 +137,7 @@ impl World {
                 let verdict = *rng.pick(LookUpVerdict::ALL);
                 let ahead = DurationMs::from_secs(*rng.pick(&[0, 90]));
                 let (seen, asked_at) = (seen(rng, job), self.now());
-                Command::LookUp { seen, asked_at, verdict, settled_at: self.now().after(ahead) }
+                Command::LookUp { seen, asked_at, verdict, settled_at: self.now().after(ahead), said: None }
             }
         }
     }

@@ -158,7 +158,7 @@ fn without_time(mut node: Node) -> Node {
     job.started_at = None;
     job.budgets = posthaste_core::Budgets::fresh(NOW, 0);
     for (end, late, _) in &mut node.ended {
-        (end.policy, end.due_at, end.path) = ("", NOW, posthaste_core::Path::FirstRun);
+        (end.policy, end.due_at, end.path) = ("".into(), NOW, posthaste_core::Path::FirstRun);
         (end.state, end.next_at, end.started_at) = (StateName::Retryable, None, None);
         forget_class(&mut end.report);
         if let Some(late) = late {
@@ -212,6 +212,7 @@ fn policies() -> Vec<Policy> {
         on_unknown,
         idempotent: false,
         lane: posthaste_core::LaneRules::STANDARD,
+        classes: Vec::new(),
     };
     let long = DurationMs::from_hours(1);
     let reconcile = OnUnknown::Reconcile { settle: delay };
@@ -246,7 +247,7 @@ fn commands() -> Vec<Command> {
     }
     for verdict in LookUpVerdict::ALL.iter().copied() {
         for seen in attempts().map(Some).chain([None]) {
-            commands.push(Command::LookUp { seen, asked_at: NOW, verdict, settled_at: NOW });
+            commands.push(Command::LookUp { seen, asked_at: NOW, verdict, settled_at: NOW, said: None });
         }
     }
     for attempt in attempts().chain(Attempt::new(9)) {
