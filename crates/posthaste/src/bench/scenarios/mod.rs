@@ -1,6 +1,7 @@
 //! The scenarios, one file each.
 
 mod accept;
+mod archive;
 mod backlog;
 mod end_to_end;
 mod fan_out;
@@ -34,6 +35,8 @@ pub(crate) enum Scenario {
     SlowClients,
     /// Claims of the receiver's ledger, with few entries and with very many
     Ledger,
+    /// What was settled leaves for the archive beside traffic; only if it is named
+    Archive,
     /// Everything at once for a long time, unhurried; only if it is named
     Soak,
 }
@@ -64,6 +67,7 @@ impl Scenario {
             Self::FanOut => "fan-out",
             Self::SlowClients => "slow-clients",
             Self::Ledger => "ledger",
+            Self::Archive => "archive",
             Self::Soak => "soak",
         }
     }
@@ -80,6 +84,7 @@ impl Scenario {
             Self::FanOut => fan_out::ABOUT,
             Self::SlowClients => slow_clients::ABOUT,
             Self::Ledger => ledger::ABOUT,
+            Self::Archive => archive::ABOUT,
             Self::Soak => soak::ABOUT,
         }
     }
@@ -95,6 +100,7 @@ impl Scenario {
             Self::FanOut => fan_out::measure(stage),
             Self::SlowClients => slow_clients::measure(stage),
             Self::Ledger => ledger::measure(stage),
+            Self::Archive => archive::measure(stage),
             Self::Soak => soak::measure(stage),
         }
     }
