@@ -2,7 +2,7 @@
 //!
 //! A pass begins with the oldest message and goes through to the last done entry. It is resumed by beginning anew:
 //! whatever has left is not found again. The store's own work goes first: a pass writes in small steps, and rests between
-//! them; a pass that takes longer than the time between two is behind, and rests no more.
+//! them; a pass that takes longer than the time between two is late, and hurries.
 
 use std::sync::Arc;
 
@@ -23,9 +23,6 @@ const PAGE_RECORDS: usize = 200;
 
 /// Bytes of payloads that are read at once.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-
-/// Records that leave in one commit: few, so that nobody who waits for one waits long.
-const STEP_RECORDS: usize = 10;
 
 /// After the store was busy.
 const BUSY_PAUSE: DurationMs = DurationMs(200);
@@ -185,7 +182,7 @@ impl Engine {
         let mut run = ArchiveRun::default();
         let mut packer = Packer::default();
         let begun = self.clock.now();
-        let mut rests = Rests::new(begun, begun.after(keeper.parts.every));
+        let mut rests = Rests::new(begun, keeper.parts.every);
         let mut after = Some(ExpiryCursor::START);
         let configured = keeper.parts.retention;
         if self.retention_in_force(&configured) != configured {
@@ -270,7 +267,8 @@ impl Engine {
         rests: &mut Rests,
     ) -> Result<(), RetainError> {
         while !records.is_empty() {
-            let step: Vec<Retire> = records.drain(..records.len().min(STEP_RECORDS)).collect();
+            let at_once = rests.pace(self.clock.now()).step;
+            let step: Vec<Retire> = records.drain(..records.len().min(at_once)).collect();
             let retired = loop {
                 match self.store.retire(file.clone(), step.clone()).await {
                     Err(StoreError::Overloaded) if !self.stop.is_cancelled() => {

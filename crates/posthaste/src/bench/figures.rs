@@ -245,7 +245,8 @@ pub(super) fn medians(runs: &[Vec<Figure>]) -> Vec<Figure> {
     (0..first.len()).map(line).collect()
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one, or the mean of the middle two.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
     Some(f64::midpoint(*low, *high))

@@ -31,6 +31,9 @@ const BATCH_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Messages of a batch.
 const BATCH_MAX: usize = 1_000;
 
+/// Before the lines that [`Server::start_again_with`] adds.
+const MORE: &str = "# more\n";
+
 /// What a server's configuration declares.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Setup(String);
@@ -58,8 +61,13 @@ impl<'a> Endpoint<'a> {
 
 impl Setup {
     /// A queue.
-    pub(super) fn queue(mut self, name: &str) -> Self {
-        self.line(format_args!("[[queue]]\nname = \"{name}\"\nidempotent = true"));
+    pub(super) fn queue(self, name: &str) -> Self {
+        self.queue_with(name, "")
+    }
+
+    /// A queue, with further lines of its configuration.
+    pub(super) fn queue_with(mut self, name: &str, more: &str) -> Self {
+        self.line(format_args!("[[queue]]\nname = \"{name}\"\nidempotent = true\n{more}"));
         self
     }
 
@@ -154,6 +162,15 @@ impl Server {
         let Self { child, folder, api_key, .. } = self;
         drop(child);
         Self::launch(&folder, api_key)
+    }
+
+    /// Kills it and starts it anew on the same store, with these lines after those of its setup.
+    pub(super) fn start_again_with(self, more: &str) -> anyhow::Result<Self> {
+        let path = self.folder.join("posthaste.toml");
+        let configuration = fs::read_to_string(&path)?;
+        let of_setup = configuration.split(MORE).next().unwrap_or_default();
+        fs::write(&path, format!("{of_setup}{MORE}{more}\n"))?;
+        self.start_again()
     }
 
     pub(super) fn address(&self) -> SocketAddr {

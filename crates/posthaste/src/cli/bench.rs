@@ -15,7 +15,7 @@ use crate::bench::{self, Figure, Measure, Options, Part, Report, Scenario, Scena
 
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
-    /// What to measure; everything but `soak` unless told
+    /// What to measure; everything but `archive` and `soak` unless told
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
     /// Where stores are made, in a folder that is removed at the end; the disk under it is what is measured
@@ -39,7 +39,7 @@ pub(super) struct BenchArgs {
     /// Jobs that `pull` works through
     #[arg(long, value_name = "N", default_value = "100000", value_parser = count)]
     jobs: usize,
-    /// Jobs scheduled for later in the store of `backlog`
+    /// Jobs scheduled for later in the store of `backlog`, entries of `ledger`, jobs of `archive`
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = count)]
     scheduled: usize,
     /// Due jobs behind the full lane of `isolation`

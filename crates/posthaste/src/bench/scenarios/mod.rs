@@ -1,6 +1,7 @@
 //! The scenarios, one file each.
 
 mod accept;
+mod archive;
 mod backlog;
 mod end_to_end;
 mod fan_out;
@@ -37,6 +38,8 @@ pub(crate) enum Scenario {
     Ledger,
     /// Fresh messages beside a bulk replay of dead letters
     Replay,
+    /// What was settled leaves for the archive beside traffic; only if it is named
+    Archive,
     /// Everything at once for a long time, unhurried; only if it is named
     Soak,
 }
@@ -69,6 +72,7 @@ impl Scenario {
             Self::SlowClients => "slow-clients",
             Self::Ledger => "ledger",
             Self::Replay => "replay",
+            Self::Archive => "archive",
             Self::Soak => "soak",
         }
     }
@@ -86,6 +90,7 @@ impl Scenario {
             Self::SlowClients => slow_clients::ABOUT,
             Self::Ledger => ledger::ABOUT,
             Self::Replay => replay::ABOUT,
+            Self::Archive => archive::ABOUT,
             Self::Soak => soak::ABOUT,
         }
     }
@@ -102,6 +107,7 @@ impl Scenario {
             Self::SlowClients => slow_clients::measure(stage),
             Self::Ledger => ledger::measure(stage),
             Self::Replay => replay::measure(stage),
+            Self::Archive => archive::measure(stage),
             Self::Soak => soak::measure(stage),
         }
     }

@@ -59,7 +59,8 @@ pub(super) fn one(
     Ok(figure)
 }
 
-fn work(stage: &Stage, server: &Server, queue: &str) -> anyhow::Result<Outcome> {
+/// Works through what is due in the queue.
+pub(super) fn work(stage: &Stage, server: &Server, queue: &str) -> anyhow::Result<Outcome> {
     let load =
         Load::Pull { queue: queue.to_owned(), batch: BATCH, api_key: server.key().to_owned(), wait: None };
     let mut plan = stage.plan(server.address(), WORKERS, load);
