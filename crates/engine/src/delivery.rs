@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use posthaste_core::{
-    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Policy, Reading,
-    RetryWish, Ruled, Timestamp, limits, parse_retry_after,
+    Class, Command, Details, DurationMs, Effect, Evidence, Failure, FinishOutcome, Policy, RetryWish, Ruled,
+    Timestamp, limits, parse_retry_after,
 };
 use posthaste_store::{JobCommand, LeasedJob, StoreError};
 

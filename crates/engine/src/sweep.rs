@@ -42,7 +42,7 @@ impl Engine {
     /// Goes on from `place` to the end of a pass.
     async fn sweep_pass(&self, place: &mut Option<SweepCursor>) -> Result<(), StoreError> {
         let now = self.clock.now();
-        let mut rests = Rests::new(now, now.after(EVERY));
+        let mut rests = Rests::new(now, EVERY);
         loop {
             let step = self.store.provable(*place, STEP).await?;
             let settled = self.settle_all(step.jobs).await?;

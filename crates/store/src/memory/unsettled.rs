@@ -40,7 +40,7 @@ impl Unsettled for MemoryStore {
     }
 
     fn lane_held_ms(&self, tenant: TenantId, lane: LaneId) -> BoxFuture<'_, Result<u64, StoreError>> {
-        self.at_once(move |tables, _| tables.held_ms(tenant, lane))
+        self.at_once(move |tables, now| tables.held_ms(tenant, lane, now))
     }
 }
 

@@ -265,7 +265,7 @@ impl ReadSession<'_> {
         Ok(views)
     }
 
-    fn scheduling(&mut self) -> Result<Vec<(TenantId, Scheduling)>, Fault> {
+    pub(super) fn scheduling(&mut self) -> Result<Vec<(TenantId, Scheduling)>, Fault> {
         let mut rows = self.sql.scheduling_list.query([])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {

@@ -60,7 +60,11 @@ statements! {
         jobs_load jobs_done_load jobs_of_message
         jobs_list_live_oldest jobs_list_live_newest jobs_list_done_oldest jobs_list_done_newest
         jobs_list_dead_oldest jobs_list_dead_newest
-        lanes_find lanes_heads leases_by_expiry attempts_of_job custody_of_message tenants_list destinations_list api_keys_list counts_list schedules_find schedules_list lanes_list lanes_held_jobs scheduling_list scheduling_held_jobs lane_events_of ledger_find ledger_any look_ups_lane look_ups_of_lane sweep_live sweep_dead
+        lanes_find lanes_heads lanes_list lanes_held_jobs scheduling_list scheduling_held_jobs lane_events_of
+        leases_by_expiry attempts_of_job custody_of_message
+        tenants_list destinations_list api_keys_list counts_list schedules_find schedules_list
+        ledger_find ledger_any
+        look_ups_lane look_ups_of_lane sweep_live sweep_dead
         archived_in archived_entries_in archived_entries_find archive_files_list
         bulk_runs_find bulk_runs_list bulk_runs_running bulk_dead bulk_live bulk_message bulk_class
     }

@@ -9,7 +9,9 @@ use super::{
     SqliteStore,
     cells::{Cells, signed},
     fault::{Fault, Reach},
-    job_rows, ledger_rows,
+    job_rows,
+    lanes::lane_of_row,
+    ledger_rows,
     readers::ReadSession,
     weight,
     work::Rank::Background,
@@ -137,17 +139,19 @@ impl ReadSession<'_> {
     }
 
     fn lane_held_ms(&mut self, (tenant, lane): (TenantId, LaneId)) -> Result<u64, Fault> {
+        let now = self.now();
         let mut rows = self.sql.lanes_find.query(params![tenant.0, lane.0])?;
-        let Some(row) = rows.next()? else { return Ok(0) };
-        Ok(Cells::from(row, u128::from(lane.0), HELD_MS).int()?)
+        let of_lane = rows.next()?.map(|row| lane_of_row(row, lane)).transpose()?;
+        drop(rows);
+        let of_lane = of_lane.map_or(0, |lane| lane.held_total_ms(now));
+        let of_tenant = self.scheduling()?.into_iter().find(|(of, _)| *of == tenant);
+        let of_tenant = of_tenant.map_or(0, |(_, scheduling)| scheduling.held_total_ms(now));
+        Ok(of_lane.saturating_add(of_tenant))
     }
 }
 
 /// Rows that one reader remembers having told of.
 const PASSED_OVER_MAX: usize = 65_536;
-
-/// The column of `lanes_find` that holds it.
-const HELD_MS: usize = 3;
 
 /// Jobs that a reader told of: each once.
 pub(super) type PassedOver = HashSet<(TenantId, JobId)>;
