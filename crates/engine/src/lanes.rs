@@ -195,7 +195,7 @@ impl Engine {
         why: Why,
     ) -> Result<SteerOutcome, EngineError> {
         let scope = PauseScope::Destination { kind: DestinationKind::Endpoint, id: id.clone() };
-        let row = self.known_destination(tenant, DestinationKind::Endpoint, id)?.row;
+        let row = self.destination_entry(tenant, DestinationKind::Endpoint, id)?.row;
         if !row.enabled && row.managed_by == ManagedBy::File {
             return Err(EngineError::ManagedByFile { id: id.to_string() });
         }
@@ -251,7 +251,7 @@ impl Engine {
         }
         let lane = match scope {
             PauseScope::Scheduling => None,
-            PauseScope::Destination { kind, id } => Some(self.known_destination(tenant, *kind, id)?.row.lane),
+            PauseScope::Destination { kind, id } => Some(self.destination_entry(tenant, *kind, id)?.row.lane),
         };
         let _steering = self.lane_book.steering.lock().await;
         let (reason, actor) = (Box::from(reason), why.actor.clone());
@@ -347,7 +347,7 @@ impl Engine {
         self.lane_book.note(lane, |held| *held = Held::default());
     }
 
-    fn known_destination(
+    fn destination_entry(
         &self,
         tenant: TenantId,
         kind: DestinationKind,

@@ -32,7 +32,7 @@ async fn publish(server: &Server, key: &str, to: Value) {
 
 #[tokio::test]
 async fn r_b10_a_queue_is_paused_with_a_reason_and_resumed() {
-    on_each_store(async |server| {
+    on_each_store(|server| async move {
         server.queue(server.tenant, json!({"name": "carts"})).await;
         let pause = json!({"queue": "carts", "reason": "the database is down"});
         let paused = server.post("/v1/pause", &pause).await.expect(200);
@@ -75,7 +75,7 @@ async fn r_b10_a_queue_is_paused_with_a_reason_and_resumed() {
 
 #[tokio::test]
 async fn r_b10_scheduling_is_paused_for_one_tenant() {
-    on_each_store(async |server| {
+    on_each_store(|server| async move {
         server.queue(server.tenant, json!({"name": "carts"})).await;
         let pause = json!({"scope": "scheduling", "reason": "an incident"});
         assert_eq!("paused", server.post("/v1/pause", &pause).await.expect(200)["result"]);
@@ -107,7 +107,7 @@ async fn deliver(server: &Server, source: &str, id: &str) -> Reply {
 
 #[tokio::test]
 async fn r_b10_a_paused_source_sends_back_or_keeps_as_configured() {
-    on_each_store(async |server| {
+    on_each_store(|server| async move {
         server.queue(server.tenant, json!({"name": "carts"})).await;
         for (name, when_paused) in [("refuses", "refuse"), ("holds", "hold")] {
             let spec = json!({
@@ -150,7 +150,7 @@ async fn r_b10_a_paused_source_sends_back_or_keeps_as_configured() {
 
 #[tokio::test]
 async fn r_d4_a_disabled_endpoint_says_why_and_is_enabled_again() {
-    on_each_store(async |server| {
+    on_each_store(|server| async move {
         let spec = json!({"id": "fan", "url": "https://example.com/hooks", "secrets": []});
         server.endpoint(server.tenant, spec.clone()).await;
         server.sender.then_status(410);
