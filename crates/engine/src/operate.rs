@@ -416,7 +416,7 @@ fn repeated(known: &Known, again: &RoundAgain, asked: CameTo) -> Option<CameTo> 
     let last = job.attempt.map_or(0, Attempt::get);
     let fits = match asked {
         CameTo::Resent => job.evidence_floor == last,
-        CameTo::Replayed | CameTo::Settled => job.evidence_floor < last || last == 0,
+        CameTo::Replayed | CameTo::Settled | CameTo::Waits => job.evidence_floor < last || last == 0,
     };
     let cancelled = |entry: &LedgerEntry| entry.entry.outcome == Some(Outcome::Cancelled);
     match (&job.state, asked) {
