@@ -155,6 +155,7 @@ fn r_b5_the_default_policies_are_the_contracts() {
             ),
             on_unknown: Retry,
             idempotent: false,
+            classes: [],
         }
     "#]]
     .assert_debug_eq(&Policy::queue_default());

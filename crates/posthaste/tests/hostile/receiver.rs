@@ -20,6 +20,8 @@ pub(crate) enum Act {
     Flood(Vec<u8>),
     /// Keeps the connection until the sender closes it.
     Hang,
+    /// Lets the sender read what was written: a reset takes back what is still on its way.
+    Pause,
     /// Closes with a reset.
     Reset,
     /// Closes.
@@ -28,6 +30,9 @@ pub(crate) enum Act {
 
 /// Between two bytes of [`Act::Drip`].
 const DRIP_PAUSE: Duration = Duration::from_millis(50);
+
+/// Of [`Act::Pause`].
+const READ_PAUSE: Duration = Duration::from_millis(500);
 
 /// A running receiver, and how often each path was asked for.
 pub(crate) struct Receiver {
@@ -100,6 +105,10 @@ fn perform(stream: &mut TcpStream, act: &Act) -> Option<()> {
             let mut buffer = [0; 64 * 1024];
             while matches!(stream.read(&mut buffer), Ok(1..)) {}
             None
+        }
+        Act::Pause => {
+            thread::sleep(READ_PAUSE);
+            Some(())
         }
         Act::Reset => {
             // A close while bytes of the request are unread is a reset: its body is never read here.

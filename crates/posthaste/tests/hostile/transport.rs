@@ -39,7 +39,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, Expected)> {
         ),
         (
             "reset-in-body",
-            vec![write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"), Act::Reset],
+            vec![write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"), Act::Pause, Act::Reset],
             taken(200),
         ),
         ("empty", vec![Act::Close], again("reset", "possible", None)),
@@ -63,7 +63,11 @@ fn table() -> Vec<(&'static str, Vec<Act>, Expected)> {
         ),
         (
             "no-last-chunk",
-            vec![write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"), Act::Reset],
+            vec![
+                write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"),
+                Act::Pause,
+                Act::Reset,
+            ],
             taken(200),
         ),
         ("no-reason", vec![write("HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n"), Act::Hang], taken(200)),
@@ -76,7 +80,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, Expected)> {
         ("thousand-headers", vec![write(&thousand), Act::Hang], protocol()),
         (
             "early-413",
-            vec![write("HTTP/1.1 413 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"), Act::Close],
+            vec![write("HTTP/1.1 413 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"), Act::Hang],
             given_up(413),
         ),
     ]
