@@ -116,7 +116,6 @@ impl Overview {
             now: Time(now),
             jobs,
             oldest_due_at: due.values().copied().min().filter(|due_at| *due_at <= now).map(Time),
-            destinations: lines(&directory, tenant, &due),
             schedules: engine.schedules(tenant).await?.into_iter().map(schedule_line).collect(),
             scheduling_paused: engine.scheduling_pause(tenant).map(|hold| SchedulingPause {
                 paused_at: Time(hold.at),
