@@ -157,6 +157,7 @@ fn extreme_policy(random: &mut Random) -> Policy {
         on_unknown: random.one_of(&[OnUnknown::Retry, RECONCILE, OnUnknown::DeadLetter]),
         idempotent: random.chance(50),
         classes: Vec::new(),
+        lane: posthaste_core::LaneRules::STANDARD,
     }
 }
 

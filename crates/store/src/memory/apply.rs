@@ -20,7 +20,10 @@ impl Tables {
                 if let Some(until) = command.hold_lane_until {
                     self.hold(job.tenant, job.lane, until);
                 }
-                let (reply, change) = self.decide(&job, command, false, now);
+                let (reply, mut change) = self.decide(&job, command, false, now);
+                if let Some(change) = &mut change {
+                    change.turn = self.lane_after_step(command, change, now);
+                }
                 AppliedOutcome::Decided { reply, change: change.map(Box::new) }
             }
         };
@@ -68,10 +71,7 @@ impl Tables {
                 None => entry,
             });
         }
-        let (reply, mut change) = self.write_verdict(job, verdict);
-        if let Some(change) = &mut change {
-            change.turn = self.lane_after_step(command, change, now);
-        }
+        let (reply, change) = self.write_verdict(job, verdict);
         self.entry_after_step(entry.as_ref(), change.as_ref(), &command.command, guarded, now);
         (reply, change)
     }
