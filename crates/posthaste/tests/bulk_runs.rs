@@ -88,8 +88,7 @@ async fn r_b9_a_run_that_is_killed_goes_on_and_replays_each_job_once() {
         bury(&server, JOBS).await;
         server.stop();
         let server = serve(folder.path(), faults);
-        let order =
-            ["jobs", "replay", "--all", "--reason", "mended", "--idempotency-key", "n", "--detach", "--json"];
+        let order = ["jobs", "replay", "--all", "--reason", "mended", "--idempotency-key", "n", "--detach"];
         // The server ends in the middle; perhaps before it answers.
         let begun = Instant::now();
         while cli(&server, &["jobs", "runs", "list"]).code == Some(0) {

@@ -145,7 +145,12 @@ cron = "@daily"
 name = "lost"
 type = "tick"
 "#,
-        expect![[r#""#]],
+        expect![[r#"
+            fault: posthaste.toml:5:3: schedule: there is no such setting; known are store, listen, intake_listen, public_url, insecure, accept_deadline, drain_deadline, master_key, source, endpoint, queue, outbound, limits, retention, log
+              5 | [[schedule]]
+                |   ^^^^^^^^
+            posthaste.toml: 1 fault
+        "#]],
     );
 }
 

@@ -155,6 +155,20 @@ fn r_b5_the_default_policies_are_the_contracts() {
             ),
             on_unknown: Retry,
             idempotent: false,
+            lane: LaneRules {
+                rate: None,
+                failures_to_open: 10,
+                refusals_to_open: 5,
+                open_for: DurationMs(
+                    30000,
+                ),
+                open_for_max: DurationMs(
+                    900000,
+                ),
+                disable_after: DurationMs(
+                    432000000,
+                ),
+            },
             classes: [],
         }
     "#]]

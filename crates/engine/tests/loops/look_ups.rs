@@ -77,7 +77,7 @@ async fn r_c10_absent_is_believed_only_once_the_last_send_can_no_longer_act() {
     let done = bench.job_in("k/1", StateName::Committed).await;
     assert_eq!(2, done.attempts.len());
     assert_eq!(4, bench.sender.sent().len(), "two deliveries, two look-ups");
-    let said = "{\"verdict\":\"absent\",\"said\":\"the receiver answered 404\"}";
+    let said = "{\"said\":\"the receiver answered 404\",\"verdict\":\"absent\"}";
     assert_eq!(vec![said; 2], custody(&bench, "k/1").await);
     assert!(bench.engine.metrics().encode().contains("posthaste_look_ups_total{verdict=\"absent\"} 2"));
 }

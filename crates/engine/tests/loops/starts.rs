@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use posthaste_core::{Cause, DurationMs, JobId, Start, State, StateName};
 use posthaste_engine::{
-    Engine, EngineParts, PublishTo, Settings,
+    Engine, EngineParts, Publish, PublishDue, PublishTo, Settings,
     config::{EndpointSpec, OnUnknownSpec},
     ports::{BoxFuture, HttpSender, OutboundRequest, SendOutcome},
 };
@@ -20,7 +20,8 @@ fn left_to_a_person(name: &str) -> EndpointSpec {
     EndpointSpec { on_unknown: Some(OnUnknownSpec::DeadLetter), ..endpoint(name) }
 }
 
-/// Leases everything that is due, as a node that is killed right after it.
+/// Leases everything that is due, as a node that is killed right after it. The endpoint takes no part any more, so that the
+/// engine under test leases none.
 async fn lease_and_die(bench: &Bench, starts: Start) {
     let directory = bench.engine.directory();
     let entry = directory.find(bench.tenant, &id("fan_17")).unwrap();
@@ -39,14 +40,18 @@ async fn lease_and_die(bench: &Bench, starts: Start) {
     };
     let grant = bench.store.lease(vec![request]).await.unwrap().remove(0);
     assert_eq!(NODE_WITH, grant.jobs.len());
+    bench.endpoint(EndpointSpec { enabled: Some(false), ..left_to_a_person("fan_17") }).await;
 }
 
-/// A hundred jobs of an endpoint that takes no part, so that the engine under test leases none.
+/// A hundred jobs that become due now.
 async fn hundred(bench: &Bench) {
-    bench.endpoint(EndpointSpec { enabled: Some(false), ..left_to_a_person("fan_17") }).await;
+    bench.endpoint(left_to_a_person("fan_17")).await;
     for number in 0..NODE_WITH {
-        bench.publish(message(&format!("k-{number}"), PublishTo::Endpoints(vec![id("fan_17")]))).await;
+        let due = PublishDue::In(DurationMs::from_secs(1));
+        let to = PublishTo::Endpoints(vec![id("fan_17")]);
+        bench.publish(Publish { due, ..message(&format!("k-{number}"), to) }).await;
     }
+    bench.advance(1);
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ pub(super) const SETTINGS: &[(&str, Kind)] = &[
     ("source", Kind::Tables),
     ("endpoint", Kind::Tables),
     ("queue", Kind::Tables),
+    ("schedule", Kind::Tables),
     ("outbound.destinations", Kind::List),
     ("outbound.private_networks", Kind::List),
     ("outbound.allow_http", Kind::Plain),

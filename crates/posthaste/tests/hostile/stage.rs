@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The time-out of every endpoint here, in milliseconds.
-pub(crate) const TIMEOUT_MS: u64 = 1_500;
+pub(crate) const TIMEOUT_MS: u64 = 6_000;
 
 /// What a machine under load may add to a deadline before the test says that a slot outlived it.
 const SLACK_MS: u64 = 10_000;

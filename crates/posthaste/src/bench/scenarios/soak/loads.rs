@@ -95,7 +95,11 @@ pub(super) fn setup(receiver: &ReceiverProcess, endpoints: usize) -> Setup {
     let urls = ["healthy", "again", "fan-out"].map(|group| receiver.url("ok", group));
     let (slow, fail, hang) =
         (receiver.url("slow-300", "slow"), receiver.url("fail", "fail"), receiver.url("hang", "hang"));
-    let soon = format!("timeout = \"{TIMEOUT}\"\nretry = {{ delays = [\"1s\"] }}");
+    // Every failure is to be seen: the circuit stays closed.
+    let soon = format!(
+        "timeout = \"{TIMEOUT}\"\nretry = {{ delays = [\"1s\"] }}\ncircuit = {{ failures = {} }}",
+        u32::MAX
+    );
     let setup = Setup::default()
         .queue(QUEUE)
         .source("github", &format!("queue = \"{QUEUE}\""))
