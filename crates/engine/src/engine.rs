@@ -87,6 +87,7 @@ pub struct Engine {
     /// Set once retention is on.
     pub(crate) keeper: OnceLock<crate::retain::Keeper>,
     pub(crate) dispatcher: Dispatcher,
+    pub(crate) teller: crate::notice::Teller,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -113,6 +114,7 @@ impl Engine {
             url_judge: parts.url_judge,
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
             settings: parts.settings,
+            teller: crate::notice::Teller::default(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             metrics: parts.metrics,

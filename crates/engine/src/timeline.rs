@@ -7,7 +7,7 @@ use posthaste_core::{
 use posthaste_store::{AttemptView, CustodyEntry, JobView, MessageName, MessageView, Stage};
 use serde_json::{Map, Value, json};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, quarantine::quarantine_of};
 
 /// What happened to one key.
 #[derive(Clone, Debug)]
@@ -96,8 +96,9 @@ pub(crate) fn entries(
         path: Some(Path::FirstRun),
         ..blank(message.accepted_at, Stage::Accepted)
     }];
+    let quarantine = quarantine_of(message);
     for view in jobs {
-        job_entries(view, &mut entries);
+        job_entries(view, quarantine.as_ref(), &mut entries);
     }
     let of_listed =
         |entry: &&CustodyEntry| entry.job.is_none_or(|job| jobs.iter().any(|view| view.job.id == job));
@@ -106,7 +107,7 @@ pub(crate) fn entries(
     entries
 }
 
-fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
+fn job_entries(view: &JobView, quarantine: Option<&Map<String, Value>>, entries: &mut Vec<TimelineEntry>) {
     let job = &view.job;
     let step = |at, stage| TimelineEntry {
         event_id: Some(format!("{}:{}", view.key, view.destination).into()),
@@ -114,16 +115,23 @@ fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
         destination: Some(view.destination.clone()),
         ..blank(at, stage)
     };
-    entries.push(TimelineEntry {
-        next_at: Some(job.scheduled_at),
-        detail: detail(json!({ "job_id": job.id.to_string() })),
-        ..step(job.created_at, Stage::Scheduled)
-    });
-    // The built-in queue publishes in the transaction that schedules.
-    entries.push(TimelineEntry {
-        detail: detail(json!({ "queue": "built-in" })),
-        ..step(job.created_at, Stage::Published)
-    });
+    match quarantine {
+        Some(found) => {
+            entries.push(TimelineEntry { detail: found.clone(), ..step(job.created_at, Stage::Quarantined) });
+        }
+        None => {
+            entries.push(TimelineEntry {
+                next_at: Some(job.scheduled_at),
+                detail: detail(json!({ "job_id": job.id.to_string() })),
+                ..step(job.created_at, Stage::Scheduled)
+            });
+            // The built-in queue publishes in the transaction that schedules.
+            entries.push(TimelineEntry {
+                detail: detail(json!({ "queue": "built-in" })),
+                ..step(job.created_at, Stage::Published)
+            });
+        }
+    }
     for attempt in &view.attempts {
         attempt_entries(attempt, &step, entries);
         let end = &attempt.end;
@@ -286,6 +294,17 @@ pub(crate) fn summary(message: &MessageView, jobs: &[JobView], effects: &[Effect
     };
     if message.jobs_total == 0 {
         return format!("{came}; no destination wanted it (unrouted)");
+    }
+    if let (Some(found), Some(view)) = (quarantine_of(message), jobs.first()) {
+        let became = match view.job.state.name() {
+            StateName::Committed => "quarantined, then replayed: it went on as another message",
+            StateName::Cancelled => "quarantined, then discarded",
+            StateName::DeadLettered | StateName::Scheduled | StateName::Leased | StateName::Retryable => {
+                "quarantined, not executed"
+            }
+        };
+        let problem = found.get("problem").and_then(Value::as_str).unwrap_or_default();
+        return format!("{came}; {}: {became}; {problem}", view.destination);
     }
     let said: Vec<String> = jobs.iter().zip(effects).take(5).map(job_sentence).collect();
     let more = message.jobs_total.saturating_sub(said.len());

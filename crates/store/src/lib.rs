@@ -18,6 +18,7 @@ mod retention;
 mod seam;
 pub mod sqlite;
 mod step;
+mod untold;
 
 pub use configure::{
     ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, ManagedBy, NewDestination, StateCount,
@@ -40,3 +41,4 @@ pub use retention::{
     Place, Retain, Retention, Retire, Retired,
 };
 pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};
+pub use untold::{Tell, Untold};

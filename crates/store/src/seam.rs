@@ -37,7 +37,7 @@ pub trait Clock: Send + Sync {
 /// [`crate::Target`] is the one that the store gave to its destination; message ids differ within their first 96
 /// bits, since a job's id holds no more of them; sizes are within [`posthaste_core::limits`]. A store keeps whatever
 /// text and bytes it is given as they are, NUL bytes too, and keeps numbers up to `i64::MAX`.
-pub trait Store: Reads + crate::Retain {
+pub trait Store: Reads + crate::Retain + crate::Tell {
     /// Accepts messages: claims all their names and stores payload and jobs, or finds who has the names.
     ///
     /// One commit; answers in order. A message fails alone, and sees those before it in the same call.

@@ -17,6 +17,7 @@ const WHOLE_TABLES: &[&str] = &[
     "ledger_fences_raise",
     "keys_new_duplicates_anywhere",
     "keys_new_list",
+    "untold_list",
 ];
 
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -39,6 +40,7 @@ fn schema() -> Connection {
         include_str!("../migrations/sqlite/V1__schema.sql"),
         include_str!("../migrations/sqlite/V2__ledger.sql"),
         include_str!("../migrations/sqlite/V3__retention.sql"),
+        include_str!("../migrations/sqlite/V5__untold.sql"),
     ] {
         conn.execute_batch(migration).unwrap();
     }

@@ -69,6 +69,7 @@ use super::{
         keys::create,
         keys::list,
         keys::revoke,
+        handshake::to_default_tenant,
         health::healthz,
         health::readyz,
         health::metrics,
@@ -153,16 +154,18 @@ mod tests {
         let endpoint = json!({
             "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "timeout": "1s",
             "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
-            "owner": "o", "enabled": true,
+            "dead_letter_queue": "q", "owner": "o", "enabled": true,
         });
         let queue = json!({
             "name": "a", "lease": "1s", "deadline": "1s", "ledger": true, "idempotent": true, "on_unknown": "retry",
-            "retry": retry, "owner": "o", "enabled": true,
+            "retry": retry, "dead_letter_queue": "q", "owner": "o", "enabled": true,
         });
         let source = json!({
             "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
             "to": {"queue": "q"}, "delay": "1s", "body_limit": 1, "tolerance": "1s", "signed": "wire", "allow_unsigned": true,
-            "answer": "json", "owner": "o", "enabled": true,
+            "answer": "json", "schema": {}, "types": ["a"], "content_types": ["a/b"], "on_key_reused": "reject",
+            "handshake": "meta", "verify_token": "t", "allowed_origins": ["o"], "allowed_rate": 1,
+            "dead_letter_queue": "q", "owner": "o", "enabled": true,
         });
         assert_eq!(fields_of("Endpoint"), read_by_the_engine::<EndpointSpec>(&endpoint));
         assert_eq!(fields_of("Queue"), read_by_the_engine::<QueueSpec>(&queue));

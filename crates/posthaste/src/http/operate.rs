@@ -73,6 +73,9 @@ pub(crate) struct OperateAnswer {
     due_at: Option<Time>,
     /// What a commit rests on: `answered`, `ledger`, `worker` or `reconciled`.
     evidence: Option<&'static str>,
+    /// The message that a quarantined one went on as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
 }
 
 impl From<Operated> for OperateAnswer {
@@ -83,6 +86,7 @@ impl From<Operated> for OperateAnswer {
             attempt: operated.attempt.map(Attempt::get),
             due_at: operated.due_at.map(Time),
             evidence: operated.evidence.map(Evidence::as_str),
+            message_id: operated.went_to.map(|message| message.to_string()),
         }
     }
 }
@@ -93,7 +97,8 @@ impl From<Operated> for OperateAnswer {
 /// job is settled instead (`result: settled`). Where an attempt may have acted it is refused with `outcome_unknown` and the
 /// evidence, unless the destination is declared `idempotent` or the asker says `assume: not_done`. No `Idempotency-Key` is
 /// needed: the very same request again, before the next attempt begins, gets the same answer; later it is refused with
-/// `attempt_changed` or `not_dead_lettered`.
+/// `attempt_changed` or `not_dead_lettered`. What a source quarantined is held against its configuration of today again: it
+/// goes on as the message `message_id` and is settled, or stays, with 409 `still_quarantined` and today's `cause`.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/replay", operation_id = "jobs.replay", tag = "jobs",
     params(("id" = String, Path, description = "`job_…`")),
@@ -212,6 +217,15 @@ impl From<OperateError> for Problem {
             OperateError::OutcomeUnknown { cause, known } => {
                 let problem = Self::new(Code::OutcomeUnknown, text).with("cause", cause.as_str());
                 with_evidence(problem, &known)
+            }
+            OperateError::StillQuarantined(unfit) => {
+                let problem = Self::new(Code::StillQuarantined, text).with("cause", unfit.cause.as_str());
+                match unfit.reuse {
+                    Some((field, message)) => {
+                        problem.with("field", field.as_str()).with("known_message_id", message.to_string())
+                    }
+                    None => problem,
+                }
             }
             OperateError::NoEvidence(known) => with_evidence(Self::new(Code::NoEvidence, text), &known),
         }

@@ -10,7 +10,7 @@ use http::{Method, Uri};
 use super::{
     AppState, Code, Problem, archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue, reports,
+    handshake, health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue, reports,
     timeline, ui,
 };
 
@@ -36,8 +36,8 @@ fn finished(router: Router<AppState>, state: AppState) -> Router {
 
 fn intake() -> Router<AppState> {
     Router::new()
-        .route("/in/{source}", post(intake::to_default_tenant))
-        .route("/in/{tenant}/{source}", post(intake::to_tenant))
+        .route("/in/{source}", post(intake::to_default_tenant).fallback(handshake::to_default_tenant))
+        .route("/in/{tenant}/{source}", post(intake::to_tenant).fallback(handshake::to_tenant))
 }
 
 fn health() -> Router<AppState> {

@@ -6,6 +6,7 @@
 mod auth;
 mod connections;
 mod document;
+mod handshakes;
 mod harness;
 mod intake;
 mod ledger;
@@ -15,6 +16,7 @@ mod operate;
 mod pages;
 mod payload;
 mod publish;
+mod quarantine;
 #[path = "../server/mod.rs"]
 mod server;
 mod workers;

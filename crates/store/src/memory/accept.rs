@@ -49,6 +49,7 @@ impl Tables {
         let others = names.skip(1).map(|(kind, key)| (key.clone(), kind)).collect();
         let targets = accepting::distinct(std::mem::take(&mut new.targets));
         let due_at = accepting::due_at(new.due, now);
+        let quarantine = accepting::quarantine(new.due);
         self.last_seq += 1;
         let seq = self.last_seq;
         let jobs_total = targets.len();
@@ -61,7 +62,7 @@ impl Tables {
         if targets.len() > limits::FANOUT_INLINE_MAX {
             self.fanouts.insert(seq, FanOut { tenant, message: id, due_at, targets, made: 0 });
         } else {
-            let birth = Birth { tenant, message: id, due_at, now, share: Share::Fresh };
+            let birth = Birth { tenant, message: id, due_at, now, share: Share::Fresh, quarantine };
             for target in targets {
                 self.make_job(birth, target);
             }
@@ -140,7 +141,7 @@ impl Tables {
         {
             let (tenant, message) = (fan_out.tenant, fan_out.message);
             let share = accepting::fan_out_share(self.messages[&(tenant, message)].accepted_at, now);
-            let birth = Birth { tenant, message, due_at: fan_out.due_at, now, share };
+            let birth = Birth { tenant, message, due_at: fan_out.due_at, now, share, quarantine: None };
             let left = &fan_out.targets[fan_out.made..];
             for target in left.iter().take(jobs_max - jobs).cloned().collect::<Vec<_>>() {
                 lanes.insert((tenant, target.lane));

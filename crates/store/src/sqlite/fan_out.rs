@@ -85,7 +85,7 @@ impl Session<'_> {
     fn make_chunk(&mut self, chunk: &Chunk) -> Result<(), Fault> {
         let share = accepting::fan_out_share(chunk.accepted_at, self.now);
         let (tenant, message, due_at) = (chunk.tenant, chunk.message, chunk.due_at);
-        let birth = Birth { tenant, message, due_at, now: self.now, share };
+        let birth = Birth { tenant, message, due_at, now: self.now, share, quarantine: None };
         for owed in &chunk.owed {
             self.make_job(birth, owed.lane, owed.kind, &owed.extra)?;
         }

@@ -37,6 +37,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod untold;
 mod weight;
 mod work;
 mod writer;

@@ -43,6 +43,7 @@ statements! {
         ledger_find ledger_put ledger_any ledger_first_fence ledger_delete ledger_fences_raise
         messages_delete jobs_done_delete_all attempts_delete_all custody_delete
         archived_insert archived_accepted archived_entries_put archived_entries_find archive_files_insert
+        untold_put untold_delete
     }
 }
 
@@ -60,6 +61,7 @@ statements! {
         tenants_list destinations_list api_keys_list counts_list
         ledger_find
         archived_in archived_entries_in archived_entries_find archive_files_list
+        untold_list
     }
 }
 

@@ -9,7 +9,7 @@ use posthaste_store::{
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied, LedgerCommand,
     LedgerEntry, MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount,
-    Store, StoreError, StoreStatus,
+    Store, StoreError, StoreStatus, Tell, Untold,
 };
 
 /// One fault.
@@ -319,5 +319,15 @@ impl Retain for Faulty {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
         self.inner.archived_in(file, after, limit)
+    }
+}
+
+impl Tell for Faulty {
+    fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>, StoreError>> {
+        self.inner.untold(limit)
+    }
+
+    fn told(&self, rows: Vec<Untold>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.told(rows)
     }
 }

@@ -44,6 +44,7 @@ pub async fn snapshot(store: &dyn Store, scope: &Scope) -> Snapshot {
     rows.insert("heads".to_owned(), format!("{:?}", store.heads().await.unwrap()));
     rows.insert("expired".to_owned(), format!("{:?}", store.expired(usize::MAX >> 1).await.unwrap()));
     rows.insert("counts".to_owned(), format!("{:?}", store.counts().await.unwrap()));
+    rows.insert("untold".to_owned(), format!("{:?}", store.untold(usize::MAX >> 1).await.unwrap()));
     for (tenant, name) in &scope.names {
         let found = store.message(*tenant, MessageName::Key(name.clone())).await.unwrap();
         rows.insert(format!("name {tenant:?} {name}"), format!("{:?}", found.map(|view| view.id)));

@@ -11,6 +11,7 @@ mod operator;
 mod reports;
 mod retention;
 mod tenants;
+mod untold;
 
 use super::Case;
 
@@ -28,5 +29,6 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("reports", reports::CASES),
         ("retention", retention::CASES),
         ("tenants", tenants::CASES),
+        ("untold", untold::CASES),
     ]
 }
