@@ -77,7 +77,9 @@ impl Engine {
         origin: Option<&str>,
     ) -> Shaken<AllowedOrigin> {
         let Some(source) = self.source_with_handshake(tenant, source) else { return Shaken::NotHere };
-        let Some(Handshake::CloudEvents { origins, rate }) = &source.handshake else { return Shaken::NotHere };
+        let Some(Handshake::CloudEvents { origins, rate }) = &source.handshake else {
+            return Shaken::NotHere;
+        };
         let known = |origin: &&str| {
             is_plain(origin)
                 && (origins.is_empty() || origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
@@ -110,7 +112,8 @@ pub(crate) fn slack(source: &Source, genuine: Genuine<'_>) -> Option<Box<str>> {
     }
     let body = genuine.decoded.unwrap_or(&genuine.request.body);
     // A challenge is short; what is longer is an event.
-    let body: Value = (body.len() <= 4 * CHALLENGE_BYTES_MAX).then(|| serde_json::from_slice(body).ok())??;
+    let body: Value =
+        (body.len() <= 4 * CHALLENGE_BYTES_MAX).then(|| serde_json::from_slice(body).ok())??;
     if body["type"] != "url_verification" {
         return None;
     }

@@ -125,7 +125,11 @@ impl Engine {
         let facts = self.verified(source, &request, decoded.as_deref())?;
         let genuine = Genuine { request: &request, facts: &facts, decoded: decoded.as_deref() };
         if let Some(challenge) = crate::handshake::slack(source, genuine) {
-            tracing::info!(event = "handshake", source = source.id.as_str(), correlation_id = request.correlation_id);
+            tracing::info!(
+                event = "handshake",
+                source = source.id.as_str(),
+                correlation_id = request.correlation_id
+            );
             return Ok(Taken::Challenge(challenge));
         }
         match self.pipeline(&directory, source, genuine).await? {

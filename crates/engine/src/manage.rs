@@ -12,7 +12,8 @@ use posthaste_store::{
 use crate::{
     Engine, EngineError,
     config::{
-        ConfigError, EndpointSpec, HandshakeSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
+        ConfigError, EndpointSpec, HandshakeSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue,
+        compile_source,
     },
     directory::Scope,
 };
@@ -374,7 +375,8 @@ impl Engine {
         managed_by: ManagedBy,
     ) -> Result<(), EngineError> {
         let Some(queue) = queue.filter(|_| managed_by == ManagedBy::Api) else { return Ok(()) };
-        let known = DestinationId::new(queue).is_ok_and(|id| self.directory.load().queue(tenant, &id).is_some());
+        let known =
+            DestinationId::new(queue).is_ok_and(|id| self.directory.load().queue(tenant, &id).is_some());
         if known {
             return Ok(());
         }

@@ -177,7 +177,8 @@ impl Engine {
         let event = notice.event_type();
         let key = format!("{}:{endpoint}:{}", key_of(event), at.0);
         let directory = self.directory.load_full();
-        let message = self.operational(&directory, tenant, event, &key, None, describe(Told::Notice(notice)))?;
+        let message =
+            self.operational(&directory, tenant, event, &key, None, describe(Told::Notice(notice)))?;
         self.store_operational(message.into_iter().collect()).await
     }
 

@@ -337,7 +337,9 @@ impl Engine {
             Some(Destination::Endpoint(_) | Destination::Queue(_) | Destination::Broken { .. }) => {
                 return Ok(());
             }
-            Some(Destination::Source(_)) => "what it quarantined went on as another message: resend that one's job",
+            Some(Destination::Source(_)) => {
+                "what it quarantined went on as another message: resend that one's job"
+            }
             None => "it was deleted; make it again first",
         };
         let view = self.store.job(tenant, job).await?.ok_or_else(|| EngineError::not_found("job", &job))?;

@@ -8,12 +8,11 @@
 
 use aws_lc_rs::digest;
 use posthaste_core::{
-    Answer, Cause, Command, DestinationId, Evidence, JobId, Kind, MessageId, MessageKey, Path, Refusal, State,
-    StateName, TenantId,
+    Answer, Cause, Command, DestinationId, Evidence, JobId, Kind, MessageId, MessageKey, Path, Refusal,
+    State, StateName, TenantId,
 };
 use posthaste_store::{
-    CustodyEntry, Due, Fingerprint, FingerprintField, MessageName, MessageView, NewMessage, Stage,
-    Target,
+    CustodyEntry, Due, Fingerprint, FingerprintField, MessageName, MessageView, NewMessage, Stage, Target,
 };
 use serde_json::{Map, Value, json};
 
@@ -179,7 +178,10 @@ impl Engine {
             if known.view.job.state.name() == StateName::Committed
                 && let Some(went_to) = self.went_to(tenant, message.id, again).await?
             {
-                return Ok(Operated { went_to: Some(went_to), ..Operated::of(&known.view.job, CameTo::Settled) });
+                return Ok(Operated {
+                    went_to: Some(went_to),
+                    ..Operated::of(&known.view.job, CameTo::Settled)
+                });
             }
             let (state, command) = (known.view.job.state.name(), posthaste_core::CommandName::Replay);
             return Err(EngineError::from(Refusal::WrongState { state, command }).into());
@@ -195,7 +197,8 @@ impl Engine {
                     "key": accepted.key.as_str(),
                     "path": path.as_str(),
                 });
-                let came = json!({ "reason": again.reason, "quarantined_message_id": message.id.to_string() });
+                let came =
+                    json!({ "reason": again.reason, "quarantined_message_id": message.id.to_string() });
                 let notes = vec![
                     self.replayed(tenant, message.id, Some(again.job), again, &went),
                     self.replayed(tenant, accepted.id, None, again, &came),
@@ -256,8 +259,9 @@ impl Engine {
         };
         self.store.note(vec![note]).await?;
         // Only what differs is written. A refusal means that somebody was faster, and the answer is true all the same.
-        if let Err(refusal) =
-            self.decide_quietly(tenant, again.job, &again.actor, Command::Abandon { cause: unfit.cause }).await?
+        if let Err(refusal) = self
+            .decide_quietly(tenant, again.job, &again.actor, Command::Abandon { cause: unfit.cause })
+            .await?
         {
             tracing::info!(event = "replay", job = %again.job, code = refusal.code(), "the cause stays as it was");
         }
@@ -303,7 +307,7 @@ impl Engine {
         let notes = custody.iter().filter(|entry| entry.stage == Stage::Replayed);
         let details = notes.filter_map(|entry| serde_json::from_str::<Value>(entry.detail.as_deref()?).ok());
         let same = details.filter(|detail| detail["reason"] == *again.reason);
-        Ok(same.filter_map(|detail| MessageId::parse(detail["message_id"].as_str()?)).last())
+        Ok(same.filter_map(|detail| MessageId::parse(detail["message_id"].as_str()?)).next_back())
     }
 
     async fn message_of(&self, tenant: TenantId, known: &Known) -> Result<MessageView, EngineError> {
@@ -348,7 +352,8 @@ fn kept_headers_of(message: &MessageView) -> Vec<(String, String)> {
 }
 
 fn facts_of(message: &MessageView) -> SchemeFacts {
-    let metadata: Value = serde_json::from_str(message.metadata.as_deref().unwrap_or("{}")).unwrap_or_default();
+    let metadata: Value =
+        serde_json::from_str(message.metadata.as_deref().unwrap_or("{}")).unwrap_or_default();
     let fact = |name: &str| metadata["scheme"][name].as_str().map(str::to_owned);
     SchemeFacts { delivery_id: fact("delivery_id"), event_type: fact("event_type") }
 }

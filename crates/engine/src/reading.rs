@@ -91,11 +91,7 @@ pub(crate) fn names(
 }
 
 /// The event type by the source's rule.
-pub(crate) fn event_type(
-    source: &Source,
-    genuine: Genuine<'_>,
-    body: Option<&Value>,
-) -> Option<Box<str>> {
+pub(crate) fn event_type(source: &Source, genuine: Genuine<'_>, body: Option<&Value>) -> Option<Box<str>> {
     let (scheme, request) = (source.verifier.as_ref().map(Verifier::scheme), genuine.request);
     let by_scheme = genuine.facts.event_type.as_deref().or_else(|| from_body(scheme, body, "type"));
     let from = Derivation { scheme: by_scheme, headers: request.headers, body };

@@ -1,8 +1,8 @@
 //! Accepting a message, the same for every store: what is kept of its names and targets, and what a duplicate leaves.
 
 use posthaste_core::{
-    Cause, DestinationId, DurationMs, Job, JobId, Kind, LaneId, MessageId, MessageKey, NewJob, Share, TenantId,
-    Timestamp, limits,
+    Cause, DestinationId, DurationMs, Job, JobId, Kind, LaneId, MessageId, MessageKey, NewJob, Share,
+    TenantId, Timestamp, limits,
 };
 
 use crate::{CustodyEntry, Due, JobBrief, KeyKind, NewMessage, Stage, Target};

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    Cause, DestinationId, DurationMs, JobId, Kind, LaneId, MessageId, MessageKey, StateName, TenantId, Timestamp,
+    Cause, DestinationId, DurationMs, JobId, Kind, LaneId, MessageId, MessageKey, StateName, TenantId,
+    Timestamp,
 };
 
 /// What a name of a message is.

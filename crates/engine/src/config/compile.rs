@@ -257,7 +257,10 @@ pub(super) fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError>
 }
 
 /// A dead letter of the dead-letter queue itself would go round for ever.
-pub(super) fn dead_letter_queue(own: &str, queue: Option<&str>) -> Result<Option<DestinationId>, ConfigError> {
+pub(super) fn dead_letter_queue(
+    own: &str,
+    queue: Option<&str>,
+) -> Result<Option<DestinationId>, ConfigError> {
     if queue == Some(own) {
         let problem = "a queue can't be the dead-letter queue of itself";
         return Err(ConfigError::new("dead_letter_queue", problem, "name another queue"));

@@ -17,7 +17,7 @@ pub use rules::{KeyRule, TypeRule};
 pub use schema::Schema;
 pub use source::compile_source;
 pub use spec::{
-    AnswerSpec, EndpointSpec, HandshakeSpec, HmacSpec, OnKeyReusedSpec, OnUnknownSpec, OneOrMany, QueueSpec, RetrySpec, SignedSpec,
-    SourceSpec, ToSpec, WebhookIdSpec,
+    AnswerSpec, EndpointSpec, HandshakeSpec, HmacSpec, OnKeyReusedSpec, OnUnknownSpec, OneOrMany, QueueSpec,
+    RetrySpec, SignedSpec, SourceSpec, ToSpec, WebhookIdSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

@@ -47,14 +47,8 @@ const PARTS: &[&str] = &[
 ];
 
 /// Keywords whose value names schemas by name.
-const BY_NAME: &[&str] = &[
-    "dependentSchemas",
-    "dependencies",
-    "properties",
-    "patternProperties",
-    "$defs",
-    "definitions",
-];
+const BY_NAME: &[&str] =
+    &["dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"];
 
 /// A schema that is understood.
 pub struct Schema(Validator);
@@ -144,7 +138,8 @@ impl<'s> Walk<'s> {
             // Counted before, at another depth: what is below it is counted anew where that may be too deep.
             Some(Some(1)) => return Ok(1),
             Some(None) => {
-                let problem = format!("at {place}: the schema refers to itself without going deeper into the body");
+                let problem =
+                    format!("at {place}: the schema refers to itself without going deeper into the body");
                 return Err(refused(problem, "take one of the references out"));
             }
             Some(Some(_)) | None => {}
@@ -230,7 +225,8 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(Ok(()), schema.check(&json!({"id": "1", "lines": [{"sku": "a"}]})));
-        let problem = schema.check(&json!({"id": "1", "lines": [{"sku": "a"}, {"secret": "xyzzy"}]})).unwrap_err();
+        let problem =
+            schema.check(&json!({"id": "1", "lines": [{"sku": "a"}, {"secret": "xyzzy"}]})).unwrap_err();
         assert!(problem.starts_with("/lines/1 does not fit"), "{problem}");
         assert!(!problem.contains("xyzzy"), "no value of the body: {problem}");
         assert!(schema.check(&json!([])).is_err());
@@ -238,7 +234,9 @@ mod tests {
 
     #[test]
     fn r_a2_a_schema_is_not_fetched_from_anywhere() {
-        for reference in ["https://example.com/a.json", "file:///etc/passwd", "other.json#/a", "//host/x", "#name"] {
+        for reference in
+            ["https://example.com/a.json", "file:///etc/passwd", "other.json#/a", "//host/x", "#name"]
+        {
             let problem = refusal(&json!({"properties": {"a": {"$ref": reference}}}));
             assert!(problem.contains("is not in this schema"), "{reference}: {problem}");
         }

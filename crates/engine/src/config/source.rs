@@ -227,7 +227,10 @@ fn handshake(spec: &SourceSpec) -> Result<Option<Handshake>, ConfigError> {
                     "write for example \"eventemitter.example.com\"",
                 ));
             }
-            Ok(Some(Handshake::CloudEvents { origins: spec.allowed_origins.clone(), rate: spec.allowed_rate }))
+            Ok(Some(Handshake::CloudEvents {
+                origins: spec.allowed_origins.clone(),
+                rate: spec.allowed_rate,
+            }))
         }
         Some(HandshakeSpec::Meta) => match &spec.verify_token {
             Some(token) if !token.is_empty() && token.len() <= VERIFY_TOKEN_BYTES_MAX => {

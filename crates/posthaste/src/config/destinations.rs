@@ -363,7 +363,8 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
             Spec::Endpoint(endpoint) => &endpoint.dead_letter_queue,
             Spec::Queue(queue) => &queue.dead_letter_queue,
         };
-        if let Some(id) = dead_letter_queue.as_deref().filter(|id| !ids.contains(&(one.tenant.as_str(), *id))) {
+        if let Some(id) = dead_letter_queue.as_deref().filter(|id| !ids.contains(&(one.tenant.as_str(), *id)))
+        {
             let problem = format!("{id:?} is not in this configuration");
             warn("dead_letter_queue", problem, "make it over the API before it is needed, or add it here");
         }

@@ -144,18 +144,34 @@ fn next(known: &Known, cause: Cause, idempotent: bool) -> Vec<NextJson> {
     let attempts = known.view.job.attempt.map_or(0, Attempt::get);
     let mut next = Vec::with_capacity(3);
     if cause.is_quarantine() && attempts == 0 {
-        let why = "nothing was executed: the kept bytes are held against the source's configuration of today again";
+        let why =
+            "nothing was executed: the kept bytes are held against the source's configuration of today again";
         next.push(action("replay", true, why));
     } else if span.lo > 0 {
-        next.push(action("reconcile", true, "the records show that it was done: it is settled, nothing is sent"));
+        next.push(action(
+            "reconcile",
+            true,
+            "the records show that it was done: it is settled, nothing is sent",
+        ));
     } else if span.hi == 0 {
         next.push(action("replay", true, "no attempt can have acted"));
     } else if idempotent {
-        next.push(action("replay", true, "the receiver guards the event id: an effect that was done is not repeated"));
+        next.push(action(
+            "replay",
+            true,
+            "the receiver guards the event id: an effect that was done is not repeated",
+        ));
     } else {
-        let why = format!("up to {} attempts may have acted: look at the receiver first, then say assume: not_done", span.hi);
+        let why = format!(
+            "up to {} attempts may have acted: look at the receiver first, then say assume: not_done",
+            span.hi
+        );
         next.push(action("replay", false, &why));
-        next.push(action("reconcile", true, "settles it if the ledger knows by now that it was done; sends nothing"));
+        next.push(action(
+            "reconcile",
+            true,
+            "settles it if the ledger knows by now that it was done; sends nothing",
+        ));
     }
     next.push(action("cancel", true, "discards it, with a reason that is shown for ever"));
     next
@@ -166,7 +182,8 @@ pub(crate) fn describe(told: Told<'_>, idempotent: impl Fn(&Job) -> bool) -> Vec
     let value = match told {
         Told::DeadLetter { row, known, message } => {
             let mut job = json!(JobJson::whole(&known.view, known.span, Some(message.id)));
-            let letter = DeadLetterJson::since(known, message, (row.at, row.cause), idempotent(&known.view.job));
+            let letter =
+                DeadLetterJson::since(known, message, (row.at, row.cause), idempotent(&known.view.job));
             job["dead_letter"] = json!(letter);
             job
         }

@@ -48,7 +48,10 @@ pub(super) async fn to_tenant(
 fn shake(state: &AppState, tenant: &str, source: &str, request: &Request) -> Result<Response, Problem> {
     let not_allowed = || {
         let method = request.method();
-        Problem::new(Code::MethodNotAllowed, format!("{method} is not allowed here; the `Allow` header names what is"))
+        Problem::new(
+            Code::MethodNotAllowed,
+            format!("{method} is not allowed here; the `Allow` header names what is"),
+        )
     };
     let tenant = state.engine().directory().tenant(tenant).ok_or_else(not_allowed)?;
     match *request.method() {
@@ -75,7 +78,9 @@ fn meta(
     };
     match state.engine().meta_handshake(tenant, source, question) {
         Shaken::Yes(challenge) => Ok(Some(plain(&challenge))),
-        Shaken::No => Err(Problem::new(Code::SignatureInvalid, "the handshake's token or question is not valid")),
+        Shaken::No => {
+            Err(Problem::new(Code::SignatureInvalid, "the handshake's token or question is not valid"))
+        }
         Shaken::NotHere => Ok(None),
     }
 }

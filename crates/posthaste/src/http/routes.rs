@@ -10,8 +10,8 @@ use http::{Method, Uri};
 use super::{
     AppState, Code, Problem, archive,
     destinations::{endpoints, queues, sources},
-    handshake, health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue, reports,
-    timeline, ui,
+    handshake, health, intake, jobs, keys, ledger, messages, openapi, operate, overview, publish, queue,
+    reports, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.

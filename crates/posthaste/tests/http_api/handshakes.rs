@@ -18,14 +18,20 @@ async fn r_a11_slacks_challenge_is_given_back_after_the_signature() {
     let signed = signature(SECRET, body);
     let headers = [("x-hub-signature-256", signed.as_str()), ("content-type", "application/json")];
     let reply = server.send("POST", "/in/asked", &headers, body).await;
-    assert_eq!((200, "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P".to_owned()), (reply.status, reply.text()));
+    assert_eq!(
+        (200, "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P".to_owned()),
+        (reply.status, reply.text())
+    );
     assert_eq!(Some("text/plain; charset=utf-8"), reply.header("content-type"));
     server.send("POST", "/in/asked", &[], body).await.problem(401, "signature_invalid");
     // Nothing that a browser would run is given back.
     let odd = br#"{"type":"url_verification","challenge":"<script>"}"#;
     let signed = signature(SECRET, odd);
     let headers = [("x-hub-signature-256", signed.as_str())];
-    assert_eq!("missing_key", server.send("POST", "/in/asked", &headers, odd).await.expect(202)["quarantined"]);
+    assert_eq!(
+        "missing_key",
+        server.send("POST", "/in/asked", &headers, odd).await.expect(202)["quarantined"]
+    );
     assert_eq!(1, server.jobs_total().await, "a handshake makes no message");
 }
 
@@ -55,7 +61,10 @@ async fn r_a11_metas_challenge_is_given_back_if_the_token_fits() {
         server.send("GET", &ask(query), &[], b"").await.problem(401, "signature_invalid");
     }
     let metrics = server.get("/metrics").await.text();
-    assert!(metrics.contains(r#"signature_rejections_total{source="asked",reason="handshake"} 5"#), "{metrics}");
+    assert!(
+        metrics.contains(r#"signature_rejections_total{source="asked",reason="handshake"} 5"#),
+        "{metrics}"
+    );
     assert_eq!(0, server.jobs_total().await);
     // The token is not shown, and stays where it is not given anew.
     let shown = server.get("/v1/sources/asked").await.expect(200);
@@ -79,7 +88,8 @@ async fn r_a11_a_sender_of_cloudevents_is_told_what_is_allowed() {
         "allowed_origins": ["a.example.com"], "allowed_rate": 120});
     server.source(server.tenant, more).await;
     server.send("OPTIONS", "/in/asked", &origin, b"").await.problem(405, "method_not_allowed");
-    let reply = server.send("OPTIONS", "/in/asked", &[("webhook-request-origin", "A.example.com")], b"").await;
+    let reply =
+        server.send("OPTIONS", "/in/asked", &[("webhook-request-origin", "A.example.com")], b"").await;
     assert_eq!((200, Some("120")), (reply.status, reply.header("webhook-allowed-rate")));
 }
 

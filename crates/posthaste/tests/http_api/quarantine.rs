@@ -62,7 +62,8 @@ async fn replay(server: &Server, job: &Value, reason: &str) -> Reply {
 
 /// The one job that `queue` gives within the patience of the server's loops.
 async fn taken_from(server: &Server, queue: &str) -> Value {
-    let reply = server.post("/v1/queue/consume", &json!({"queue": queue, "worker": "w", "wait": "20s"})).await;
+    let reply =
+        server.post("/v1/queue/consume", &json!({"queue": queue, "worker": "w", "wait": "20s"})).await;
     let jobs = reply.expect(200)["jobs"].clone();
     assert_eq!(1, jobs.as_array().unwrap().len(), "{jobs}");
     jobs[0].clone()
@@ -76,7 +77,10 @@ async fn r_a2_what_has_no_key_is_kept_and_never_executed() {
         let (answer, job) = quarantined(server, body, "missing_key").await;
         let key = answer["key"].as_str().unwrap();
         assert!(key.starts_with("shop:quarantine:") && key.len() == "shop:quarantine:".len() + 64, "{key}");
-        assert_eq!(("dead_lettered", "missing_key"), (job["state"].as_str().unwrap(), job["cause"].as_str().unwrap()));
+        assert_eq!(
+            ("dead_lettered", "missing_key"),
+            (job["state"].as_str().unwrap(), job["cause"].as_str().unwrap())
+        );
         assert_eq!((&json!("shop"), &json!("team-shop")), (&job["destination"], &job["owner"]));
         assert_eq!(Value::Null, job["attempt"]);
         // The same bytes again: known.
@@ -86,8 +90,12 @@ async fn r_a2_what_has_no_key_is_kept_and_never_executed() {
         let payload = format!("/v1/messages/{}/payload", answer["message_id"].as_str().unwrap());
         assert_eq!(body.as_slice(), server.get(&payload).await.body);
         let timeline = server.get(&format!("/v1/timeline?key={key}")).await.expect(200);
-        let stages: Vec<&str> =
-            timeline["entries"].as_array().unwrap().iter().map(|entry| entry["stage"].as_str().unwrap()).collect();
+        let stages: Vec<&str> = timeline["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["stage"].as_str().unwrap())
+            .collect();
         assert_eq!(vec!["accepted", "quarantined", "dead_lettered", "duplicate"], stages);
         assert!(timeline["summary"].as_str().unwrap().contains("quarantined, not executed"), "{timeline}");
         let metrics = server.get("/metrics").await.text();
@@ -148,7 +156,11 @@ async fn r_a10_a_reused_key_is_quarantined_unless_it_is_to_be_rejected_or_accept
         let accepted = deliver(server, other).await.expect(200);
         assert_eq!((&json!("shop:1"), &first["message_id"]), (&accepted["key"], &accepted["message_id"]));
         let timeline = server.get("/v1/timeline?key=shop:1").await.expect(200);
-        let noted = timeline["entries"].as_array().unwrap().iter().any(|entry| entry["detail"]["code"] == "key_reused");
+        let noted = timeline["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|entry| entry["detail"]["code"] == "key_reused");
         assert!(noted, "{timeline}");
     })
     .await;
@@ -173,17 +185,27 @@ async fn r_a2_a_replay_runs_the_pipeline_with_todays_configuration() {
         let done = replay(server, &job, "the rule is mended").await.expect(200);
         assert_eq!(
             ("settled", "committed", "reconciled"),
-            (done["result"].as_str().unwrap(), done["state"].as_str().unwrap(), done["evidence"].as_str().unwrap())
+            (
+                done["result"].as_str().unwrap(),
+                done["state"].as_str().unwrap(),
+                done["evidence"].as_str().unwrap()
+            )
         );
         let real = server.get("/v1/timeline?key=shop:17").await.expect(200);
         assert_eq!(real["entries"][0]["detail"]["message_id"], done["message_id"]);
         let went = last_stage(server, &answer, "replayed").await;
-        assert_eq!((&json!("shop:17"), &json!("the rule is mended")), (&went["detail"]["key"], &went["detail"]["reason"]));
+        assert_eq!(
+            (&json!("shop:17"), &json!("the rule is mended")),
+            (&went["detail"]["key"], &went["detail"]["reason"])
+        );
         // The same request again gets the same answer, and another one is too late.
         assert_eq!(done, replay(server, &job, "the rule is mended").await.expect(200));
         replay(server, &job, "once more").await.problem(409, "not_dead_lettered");
         let leased = server.consume().await;
-        assert_eq!((&json!("shop:17:carts"), &json!({"order": 17, "id": null})), (&leased["event_id"], &leased["payload"]));
+        assert_eq!(
+            (&json!("shop:17:carts"), &json!({"order": 17, "id": null})),
+            (&leased["event_id"], &leased["payload"])
+        );
     })
     .await;
 }
@@ -192,7 +214,11 @@ async fn last_stage(server: &Server, answer: &Value, stage: &str) -> Value {
     let key = answer["key"].as_str().unwrap();
     let timeline = server.get(&format!("/v1/timeline?key={key}")).await.expect(200);
     let entries = timeline["entries"].as_array().unwrap().iter();
-    entries.filter(|entry| entry["stage"] == stage).next_back().unwrap_or_else(|| panic!("{timeline}")).clone()
+    entries
+        .filter(|entry| entry["stage"] == stage)
+        .next_back()
+        .unwrap_or_else(|| panic!("{timeline}"))
+        .clone()
 }
 
 #[tokio::test]
@@ -274,7 +300,8 @@ async fn r_a2_no_key_of_a_provider_is_taken_for_something_quarantined() {
 #[tokio::test]
 async fn r_b7_a_dead_letter_queue_gets_the_whole_context() {
     on_both(async |server| {
-        let spec = json!({"name": "carts", "lease": "60s", "dead_letter_queue": "dlq", "owner": "team-carts"});
+        let spec =
+            json!({"name": "carts", "lease": "60s", "dead_letter_queue": "dlq", "owner": "team-carts"});
         server.queue(server.tenant, spec).await;
         server.publish("cart:1").await;
         let job = server.consume().await;
@@ -284,25 +311,35 @@ async fn r_b7_a_dead_letter_queue_gets_the_whole_context() {
         let told = taken_from(server, "dlq").await;
         assert_eq!("posthaste.job.dead_lettered", told["type"]);
         let key = told["key"].as_str().unwrap();
-        assert!(key.starts_with(&format!("posthaste:job.dead_lettered:{}:", job["id"].as_str().unwrap())), "{key}");
+        assert!(
+            key.starts_with(&format!("posthaste:job.dead_lettered:{}:", job["id"].as_str().unwrap())),
+            "{key}"
+        );
         // The very same that the API shows.
         let id = job["id"].as_str().unwrap();
         let shown = server.get(&format!("/v1/jobs/{id}")).await.expect(200);
         assert_eq!(shown, told["payload"]);
         let letter = &shown["dead_letter"];
         assert_eq!((&json!("permanent"), &json!("cart:1:carts")), (&letter["cause"], &shown["event_id"]));
-        assert_eq!((&json!(1), &json!("E17")), (&letter["last_error"]["attempt"], &letter["last_error"]["code"]));
+        assert_eq!(
+            (&json!(1), &json!("E17")),
+            (&letter["last_error"]["attempt"], &letter["last_error"]["code"])
+        );
         assert_eq!("team-carts", shown["owner"]);
         let payload = server.get(letter["payload_ref"].as_str().unwrap()).await;
         assert_eq!(br#"{"n":1}"#.as_slice(), payload.body);
-        assert_eq!((&json!("replay"), &json!(false)), (&letter["next"][0]["action"], &letter["next"][0]["safe"]));
+        assert_eq!(
+            (&json!("replay"), &json!(false)),
+            (&letter["next"][0]["action"], &letter["next"][0]["safe"])
+        );
         // What becomes of the message that tells is told to nobody: no loop.
         server.queue(server.tenant, json!({"name": "last"})).await;
         server.queue(server.tenant, json!({"name": "dlq", "dead_letter_queue": "last"})).await;
         let says = json!({"job": told["id"], "fence": told["fence"], "retry": false});
         assert_eq!("dead_lettered", server.post("/v1/queue/reject", &says).await.expect(200)["state"]);
         settle(server).await;
-        let none = server.post("/v1/queue/consume", &json!({"queue": "last", "worker": "w"})).await.expect(200);
+        let none =
+            server.post("/v1/queue/consume", &json!({"queue": "last", "worker": "w"})).await.expect(200);
         assert_eq!(json!([]), none["jobs"]);
     })
     .await;
@@ -353,7 +390,8 @@ async fn heard(server: &Server) -> Vec<String> {
     let jobs = server.get("/v1/jobs?limit=500").await.expect(200)["data"].clone();
     let mut heard = Vec::new();
     for job in jobs.as_array().unwrap().iter().filter(|job| job["kind"] == "push") {
-        let message = server.get(&format!("/v1/messages/{}", job["message_id"].as_str().unwrap())).await.expect(200);
+        let message =
+            server.get(&format!("/v1/messages/{}", job["message_id"].as_str().unwrap())).await.expect(200);
         heard.push(format!("{}:{}", job["destination"].as_str().unwrap(), message["type"].as_str().unwrap()));
     }
     heard.sort();
@@ -363,7 +401,8 @@ async fn heard(server: &Server) -> Vec<String> {
 #[tokio::test]
 async fn r_b7_types_of_ours_are_refused_from_publishers() {
     let server = Server::with_queue().await;
-    let body = json!({"key": "k", "type": "posthaste.job.dead_lettered", "payload": 1, "to": {"queue": "carts"}});
+    let body =
+        json!({"key": "k", "type": "posthaste.job.dead_lettered", "payload": 1, "to": {"queue": "carts"}});
     let problem = server.post("/v1/messages", &body).await.problem(422, "invalid_value");
     assert_eq!("type", problem["path"]);
     let body = json!({"key": "k", "type": "posthastes.x", "payload": 1, "to": {"queue": "carts"}});
@@ -377,7 +416,10 @@ async fn r_b7_a_dead_letter_queue_must_be_there_and_be_another_one() {
         ("/v1/queues", json!({"name": "a", "dead_letter_queue": "a"})),
         ("/v1/queues", json!({"name": "a", "dead_letter_queue": "nowhere"})),
         ("/v1/endpoints", json!({"id": "a", "url": "https://example.com", "dead_letter_queue": "nowhere"})),
-        ("/v1/sources", json!({"name": "a", "scheme": "github", "secrets": ["s"], "dead_letter_queue": "nowhere"})),
+        (
+            "/v1/sources",
+            json!({"name": "a", "scheme": "github", "secrets": ["s"], "dead_letter_queue": "nowhere"}),
+        ),
     ] {
         let problem = server.post(path, &body).await.problem(422, "invalid_configuration");
         assert_eq!("dead_letter_queue", problem["path"], "{problem}");
@@ -424,4 +466,119 @@ async fn case_b52_b54_odd_bodies_are_kept_to_the_byte() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn r_b7_a_dead_letter_that_a_crash_left_untold_is_told_of_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let key = left_by_a_crash(&path).await;
+    // Twice: whoever died after publishing, and before letting go of the row, tells again under the same key.
+    for _ in 0..2 {
+        let server = Server::with_store(|clock| {
+            std::sync::Arc::new(SqliteStore::open(SqliteOptions::new(&path, clock)).unwrap())
+        })
+        .await;
+        settle(&server).await;
+        let filter = server.get("/v1/jobs?queue=dlq").await.expect(200);
+        assert_eq!(1, filter["data"].as_array().unwrap().len(), "{filter}");
+        let dead = server.get("/v1/jobs?queue=carts").await.expect(200)["data"][0].clone();
+        assert_eq!((&json!(key), &json!("dead_lettered")), (&dead["key"], &dead["state"]));
+        let store = server.engine.store();
+        let row = posthaste_store::Untold {
+            tenant: server.tenant,
+            job: posthaste_core::JobId::parse(dead["id"].as_str().unwrap()).unwrap(),
+            at: server.engine.now(),
+            attempt: None,
+            cause: posthaste_core::Cause::Exhausted,
+        };
+        store.told(vec![row]).await.unwrap();
+        server.engine.drain(posthaste_core::DurationMs::ZERO).await;
+    }
+}
+
+/// A store in which a job of `carts` died, and nobody was told; gives its message's key.
+async fn left_by_a_crash(path: &std::path::Path) -> &'static str {
+    use posthaste_store::{
+        Configure, Configured, DestinationKind, Due, Fingerprint, ManagedBy, NewDestination, NewMessage,
+        Store as _, Target,
+    };
+    let clock = std::sync::Arc::new(posthaste_testkit::ManualClock::default());
+    let store = SqliteStore::open(SqliteOptions::new(path, clock)).unwrap();
+    let made = store.configure(vec![Configure::Tenant { name: "default".into() }]).await.unwrap();
+    let Configured::Tenant(tenant) = made[0] else { panic!("{made:?}") };
+    let mut lanes = Vec::new();
+    for (name, config) in
+        [("dlq", json!({"name": "dlq"})), ("carts", json!({"name": "carts", "dead_letter_queue": "dlq"}))]
+    {
+        let new = NewDestination {
+            tenant,
+            id: posthaste_core::DestinationId::new(name).unwrap(),
+            kind: DestinationKind::Queue,
+            config: config.to_string().into(),
+            managed_by: ManagedBy::Api,
+            enabled: true,
+            owner: None,
+            must_be_new: true,
+        };
+        let made = store.configure(vec![Configure::PutDestination(new)]).await.unwrap().remove(0);
+        let Configured::Destination(row) = made else { panic!("{made:?}") };
+        lanes.push(row);
+    }
+    let carts = lanes.pop().unwrap();
+    let message = NewMessage {
+        tenant,
+        id: posthaste_core::MessageId(0x0190_0000_0000_7000_8000_0000_0000_0001),
+        key: posthaste_core::MessageKey::new("cart:1").unwrap(),
+        aliases: Vec::new(),
+        event_type: None,
+        source: None,
+        fingerprint: Fingerprint([[1; 16]; 5]),
+        correlation_id: "request".into(),
+        traceparent: None,
+        content_type: None,
+        headers: None,
+        metadata: None,
+        payload_ref: None,
+        payload: b"{}".as_slice().into(),
+        due: Due::Never(posthaste_core::Cause::Exhausted),
+        targets: vec![Target {
+            lane: carts.lane,
+            destination: carts.id,
+            kind: posthaste_core::Kind::Pull,
+            wire_id: None,
+            owner: None,
+        }],
+    };
+    store.accept(vec![message]).await.unwrap();
+    "cart:1"
+}
+
+#[tokio::test]
+async fn r_b7_a_notice_is_published_once_to_who_subscribed_to_it() {
+    let server = Server::with_queue().await;
+    for (id, types) in [("ops", json!(["posthaste.endpoint.*"])), ("all", json!(["*"]))] {
+        let spec = json!({"id": id, "url": format!("https://{id}.example.com/"), "types": types});
+        server.endpoint(server.tenant, spec).await;
+    }
+    let notice = posthaste_engine::Notice::EndpointDisabled {
+        tenant: server.tenant,
+        endpoint: posthaste_core::DestinationId::new("all").unwrap(),
+        reason: "410".into(),
+        at: server.engine.now(),
+    };
+    server.engine.notice(&notice);
+    server.engine.notice(&notice);
+    while heard(&server).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(vec!["ops:posthaste.endpoint.disabled"], heard(&server).await);
+    let circuit = posthaste_engine::Notice::CircuitClosed {
+        tenant: server.tenant,
+        endpoint: posthaste_core::DestinationId::new("all").unwrap(),
+        at: server.engine.now(),
+    };
+    server.engine.notice(&circuit);
+    server.engine.drain(posthaste_core::DurationMs::ZERO).await;
+    assert_eq!(vec!["ops:posthaste.endpoint.disabled"], heard(&server).await);
 }

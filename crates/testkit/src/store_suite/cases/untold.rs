@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::{
-    Answer, Attempt, Cause, Command, DurationMs, Effect, Evidence, JobId, RetryWish, State, StateName, TenantId,
+    Answer, Attempt, Cause, Command, DurationMs, Effect, Evidence, JobId, RetryWish, State, StateName,
+    TenantId,
 };
 use posthaste_store::{Acceptance, DestinationKind, Due, NewMessage, Target, Untold};
 
@@ -46,7 +47,9 @@ async fn untold(bench: &Bench) -> Vec<Untold> {
 async fn r_a2_a_quarantined_message_is_owed_to_its_source_and_dead_from_the_start(bench: Arc<Bench>) {
     let tenant = bench.tenant("default").await;
     let shop = source(&bench, tenant, "shop").await;
-    for (number, cause) in [Cause::MissingKey, Cause::InvalidPayload, Cause::KeyReused].into_iter().enumerate() {
+    for (number, cause) in
+        [Cause::MissingKey, Cause::InvalidPayload, Cause::KeyReused].into_iter().enumerate()
+    {
         let key = format!("shop:quarantine:{number}");
         let accepted = bench.accept_new(quarantined(&bench, tenant, &key, &shop, cause)).await;
         assert_eq!((1, 1, false), (accepted.jobs_total, accepted.jobs.len(), accepted.fanout_running));
