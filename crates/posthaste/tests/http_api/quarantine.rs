@@ -473,28 +473,14 @@ async fn r_b7_a_dead_letter_that_a_crash_left_untold_is_told_of_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let key = left_by_a_crash(&path).await;
-    // Twice: whoever died after publishing, and before letting go of the row, tells again under the same key.
-    for _ in 0..2 {
-        let server = Server::with_store(|clock| {
-            std::sync::Arc::new(SqliteStore::open(SqliteOptions::new(&path, clock)).unwrap())
-        })
-        .await;
-        settle(&server).await;
-        let filter = server.get("/v1/jobs?queue=dlq").await.expect(200);
-        assert_eq!(1, filter["data"].as_array().unwrap().len(), "{filter}");
-        let dead = server.get("/v1/jobs?queue=carts").await.expect(200)["data"][0].clone();
-        assert_eq!((&json!(key), &json!("dead_lettered")), (&dead["key"], &dead["state"]));
-        let store = server.engine.store();
-        let row = posthaste_store::Untold {
-            tenant: server.tenant,
-            job: posthaste_core::JobId::parse(dead["id"].as_str().unwrap()).unwrap(),
-            at: server.engine.now(),
-            attempt: None,
-            cause: posthaste_core::Cause::Exhausted,
-        };
-        store.told(vec![row]).await.unwrap();
-        server.engine.drain(posthaste_core::DurationMs::ZERO).await;
-    }
+    let open = |clock| SqliteStore::open(SqliteOptions::new(&path, clock)).unwrap();
+    let server = Server::with_store(|clock| std::sync::Arc::new(open(clock))).await;
+    let told = taken_from(&server, "dlq").await;
+    assert_eq!("posthaste.job.dead_lettered", told["type"]);
+    assert_eq!((&json!(key), &json!("exhausted")), (&told["payload"]["key"], &told["payload"]["cause"]));
+    settle(&server).await;
+    let listed = server.get("/v1/jobs?queue=dlq").await.expect(200);
+    assert_eq!(1, listed["data"].as_array().unwrap().len(), "{listed}");
 }
 
 /// A store in which a job of `carts` died, and nobody was told; gives its message's key.

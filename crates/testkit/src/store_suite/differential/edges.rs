@@ -235,7 +235,8 @@ fn commands() -> Vec<Command> {
         Command::Cancel { reason: "".into() },
         Command::Settle { evidence: Evidence::Reconciled },
         Command::Settle { evidence: Evidence::Ledger },
-        Command::Abandon { cause: Cause::EndpointGone },
+        Command::Abandon { cause: Cause::MissingKey },
+        Command::Abandon { cause: Cause::InvalidPayload },
     ];
     for seen in attempts().map(Some).chain([None]) {
         commands.push(Command::Resend { seen, reason: "".into() });
