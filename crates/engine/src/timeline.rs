@@ -1,7 +1,7 @@
 //! The timeline of one key: every arrow of custody, in order. Rows F1, F2.
 
 use posthaste_core::{
-    Attempt, AttemptOutcome, AttemptRecord, Class, DestinationId, Effect, EffectSpan, JobId, Kind,
+    Attempt, AttemptOutcome, AttemptRecord, Class, DestinationId, Effect, EffectSpan, Job, JobId, Kind,
     MessageKey, Path, State, StateName, TenantId, Timestamp, limits,
 };
 use posthaste_store::{AttemptView, CustodyEntry, JobView, MessageName, MessageView, Stage};
@@ -115,23 +115,7 @@ fn job_entries(view: &JobView, quarantine: Option<&Map<String, Value>>, entries:
         destination: Some(view.destination.clone()),
         ..blank(at, stage)
     };
-    match quarantine {
-        Some(found) => {
-            entries.push(TimelineEntry { detail: found.clone(), ..step(job.created_at, Stage::Quarantined) });
-        }
-        None => {
-            entries.push(TimelineEntry {
-                next_at: Some(job.scheduled_at),
-                detail: detail(json!({ "job_id": job.id.to_string() })),
-                ..step(job.created_at, Stage::Scheduled)
-            });
-            // The built-in queue publishes in the transaction that schedules.
-            entries.push(TimelineEntry {
-                detail: detail(json!({ "queue": "built-in" })),
-                ..step(job.created_at, Stage::Published)
-            });
-        }
-    }
+    entries.extend(birth_entries(job, quarantine, &step));
     for attempt in &view.attempts {
         attempt_entries(attempt, &step, entries);
         let end = &attempt.end;
@@ -170,6 +154,29 @@ fn job_entries(view: &JobView, quarantine: Option<&Map<String, Value>>, entries:
         | State::Committed { .. }
         | State::Cancelled { .. } => {}
     }
+}
+
+/// How a job came to be: scheduled and published, or quarantined.
+fn birth_entries(
+    job: &Job,
+    quarantine: Option<&Map<String, Value>>,
+    step: &impl Fn(Timestamp, Stage) -> TimelineEntry,
+) -> Vec<TimelineEntry> {
+    if let Some(found) = quarantine {
+        return vec![TimelineEntry { detail: found.clone(), ..step(job.created_at, Stage::Quarantined) }];
+    }
+    vec![
+        TimelineEntry {
+            next_at: Some(job.scheduled_at),
+            detail: detail(json!({ "job_id": job.id.to_string() })),
+            ..step(job.created_at, Stage::Scheduled)
+        },
+        // The built-in queue publishes in the transaction that schedules.
+        TimelineEntry {
+            detail: detail(json!({ "queue": "built-in" })),
+            ..step(job.created_at, Stage::Published)
+        },
+    ]
 }
 
 fn attempt_entries(
