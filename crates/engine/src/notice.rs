@@ -31,6 +31,9 @@ const QUARANTINED: &str = "posthaste.message.quarantined";
 /// Dead letters told of in one commit.
 const BATCH: usize = 100;
 
+/// Bytes of payloads after which what there is is published.
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+
 /// Time between looks for dead letters that nobody announced.
 const LOOK_EVERY: DurationMs = DurationMs::from_secs(30);
 
@@ -210,6 +213,10 @@ impl Engine {
             let mut messages = Vec::new();
             for row in &rows {
                 messages.extend(self.messages_about(row).await?);
+                let bytes: usize = messages.iter().map(|message: &NewMessage| message.payload.len()).sum();
+                if bytes >= BYTES_AT_ONCE {
+                    self.store_operational(std::mem::take(&mut messages)).await?;
+                }
             }
             self.store_operational(messages).await?;
             // Only now: what is told twice has the same key.
