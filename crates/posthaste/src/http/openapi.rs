@@ -15,7 +15,8 @@ use utoipa::{
 use super::{
     archive,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports, timeline,
+    handshake, health, intake, jobs, keys, ledger, messages, operate, overview, publish, queue, reports,
+    timeline,
 };
 
 #[derive(OpenApi)]
