@@ -78,6 +78,7 @@ impl Bench {
             idempotent: false,
             on_unknown: None,
             retry: None,
+            dead_letter_queue: None,
             owner: None,
             enabled: None,
         };
@@ -149,6 +150,7 @@ pub(crate) fn endpoint(id: &str) -> EndpointSpec {
         retry: None,
         headers: BTreeMap::new(),
         webhook_id: None,
+        dead_letter_queue: None,
         owner: None,
         enabled: None,
     }

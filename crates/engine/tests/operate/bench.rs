@@ -84,6 +84,7 @@ impl Bench {
                 idempotent,
                 on_unknown: None,
                 retry: None,
+                dead_letter_queue: None,
                 owner: None,
                 enabled: None,
             };
