@@ -150,7 +150,9 @@ fn without_time(mut node: Node) -> Node {
             lease.deadline_at = TO_COME;
         }
         State::Committed { evidence, .. } => *evidence = Evidence::Worker,
-        State::DeadLettered { cause, .. } => *cause = Cause::Permanent,
+        State::DeadLettered { cause, .. } => {
+            *cause = if cause.is_quarantine() { Cause::MissingKey } else { Cause::Permanent };
+        }
         State::Cancelled { .. } => {}
     }
     job.reason = None;
