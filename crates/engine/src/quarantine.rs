@@ -238,7 +238,13 @@ impl Engine {
         let genuine = Genuine { request: &request, facts: &facts, decoded: None };
         self.pipeline(&directory, source, genuine).await.map_err(|error| match error {
             IntakeError::Engine(error) => OperateError::Engine(error),
-            other => OperateError::Engine(EngineError::invalid("payload", other.to_string())),
+            other @ (IntakeError::UnknownSource(_)
+            | IntakeError::SignatureInvalid(_)
+            | IntakeError::UnsupportedEncoding
+            | IntakeError::MalformedEncoding
+            | IntakeError::TooLargeDecoded { .. }) => {
+                OperateError::Engine(EngineError::invalid("payload", other.to_string()))
+            }
         })
     }
 
