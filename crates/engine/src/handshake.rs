@@ -84,16 +84,12 @@ impl Engine {
             is_plain(origin)
                 && (origins.is_empty() || origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
         };
-        match origin.filter(known) {
-            Some(origin) => {
-                tracing::info!(event = "handshake", source = source.id.as_str(), origin);
-                Shaken::Yes(AllowedOrigin { origin: origin.to_owned(), rate: *rate })
-            }
-            None => {
-                tracing::warn!(event = "handshake_refused", source = source.id.as_str());
-                Shaken::No
-            }
-        }
+        let Some(origin) = origin.filter(known) else {
+            tracing::warn!(event = "handshake_refused", source = source.id.as_str());
+            return Shaken::No;
+        };
+        tracing::info!(event = "handshake", source = source.id.as_str(), origin);
+        Shaken::Yes(AllowedOrigin { origin: origin.to_owned(), rate: *rate })
     }
 
     fn source_with_handshake(&self, tenant: TenantId, source: &str) -> Option<std::sync::Arc<Source>> {
