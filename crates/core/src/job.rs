@@ -42,6 +42,20 @@ words! {
     }
 }
 
+impl Cause {
+    /// Whether this is why something authentic was never executed: its shape, and no attempt, is to blame. Row A2.
+    pub const fn is_quarantine(self) -> bool {
+        match self {
+            Self::InvalidPayload | Self::MissingKey | Self::KeyReused => true,
+            Self::Exhausted
+            | Self::Permanent
+            | Self::OutcomeUnknown
+            | Self::EndpointGone
+            | Self::LeaseLost => false,
+        }
+    }
+}
+
 words! {
     /// Which share of a lane's capacity a live job draws on. Row B6.
     Share {

@@ -118,8 +118,22 @@ pub(crate) fn abandon(job: &Job, context: &Context<'_>, cause: Cause) -> Verdict
             let next = Job { abandon: Some(cause), ..job.clone() };
             context.moved(job, next, None, Nature::Plain)
         }
-        StateName::Committed | StateName::DeadLettered | StateName::Cancelled => context.wrong_state(job),
+        StateName::DeadLettered => quarantined_again(job, context, cause),
+        StateName::Committed | StateName::Cancelled => context.wrong_state(job),
     }
+}
+
+/// What is quarantined was looked at again and is refused for another reason than before: shown so. Row A2.
+fn quarantined_again(job: &Job, context: &Context<'_>, cause: Cause) -> Verdict {
+    let State::DeadLettered { at, cause: before } = job.state else { return context.wrong_state(job) };
+    if job.attempt.is_some() || !before.is_quarantine() || !cause.is_quarantine() {
+        return context.wrong_state(job);
+    }
+    if before == cause {
+        return Verdict::Recorded(Answer::Moved { state: StateName::DeadLettered, due_at: None });
+    }
+    let next = Job { state: State::DeadLettered { at, cause }, ..job.clone() };
+    context.moved(job, next, None, Nature::Plain)
 }
 
 pub(crate) fn look_up(job: &Job, context: &Context<'_>, command: &Command) -> Verdict {

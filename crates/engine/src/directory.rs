@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 use posthaste_core::{ApiKeyId, DestinationId, LaneId, Policy, TenantId};
 use posthaste_store::{ApiKeyRow, DestinationKind, DestinationRow, ManagedBy};
 
-use crate::config::{Endpoint, Queue, Source, type_fits};
+use crate::{
+    config::{Endpoint, Queue, Source, type_fits},
+    notice::{OPERATIONAL_PREFIX, is_operational},
+};
 
 /// A destination or source, understood.
 #[derive(Clone, Debug)]
@@ -196,8 +199,12 @@ impl Directory {
     /// The enabled endpoints that want `event_type`.
     pub fn subscribers(&self, tenant: TenantId, event_type: Option<&str>) -> Vec<&Arc<Endpoint>> {
         let all = self.subscribers.get(&tenant).into_iter().flatten();
-        let wants =
-            |endpoint: &&Arc<Endpoint>| endpoint.types.iter().any(|pattern| type_fits(pattern, event_type));
+        // What went wrong here is not for every receiver: only who names our types hears of them.
+        let operational = event_type.is_some_and(is_operational);
+        let fits = |pattern: &String| {
+            type_fits(pattern, event_type) && (!operational || pattern.starts_with(OPERATIONAL_PREFIX))
+        };
+        let wants = |endpoint: &&Arc<Endpoint>| endpoint.types.iter().any(fits);
         all.filter(wants).collect()
     }
 

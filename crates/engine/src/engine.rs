@@ -94,6 +94,7 @@ pub struct Engine {
     /// A bulk run begins, or goes on.
     pub(crate) bulk_wake: tokio::sync::Notify,
     pub(crate) look_ups: LookUpDesk,
+    pub(crate) teller: crate::notice::Teller,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -123,6 +124,7 @@ impl Engine {
             settings: parts.settings,
             bulk_wake: tokio::sync::Notify::new(),
             look_ups: LookUpDesk::default(),
+            teller: crate::notice::Teller::default(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             lane_book: LaneBook::default(),

@@ -1,19 +1,20 @@
-//! Intake: a signed request is verified, claimed durably, and only then acknowledged. Rows A1, A4, A6 to A9.
+//! Intake: a signed request is verified, claimed durably, and only then acknowledged. Rows A1, A2, A4, A6, A9, A10.
 
 use bytes::Bytes;
-use posthaste_core::{DestinationId, MessageId, MessageKey, Path, TenantId, limits};
+use posthaste_core::{Cause, DestinationId, MessageId, MessageKey, Path, TenantId, limits};
 use posthaste_receiver::{Reason, Request, Scheme, Verifier};
 use posthaste_store::{
-    Acceptance, AcceptedMessage, CustodyEntry, Due, Fingerprint, FingerprintField, KeyKind, NewMessage, Stage,
+    Acceptance, AcceptedMessage, CustodyEntry, Due, Fingerprint, FingerprintField, NewMessage, Stage,
 };
 use serde_json::Value;
 
 use crate::{
-    Engine, EngineError,
-    config::{AnswerStyle, Derivation, KeyRule, Source, To, namespaced as namespaced_key},
-    decoding::{DecodeError, decode, is_identity},
+    Directory, Engine, EngineError,
+    config::{AnswerStyle, OnKeyReused, Source, To, type_fits},
     directory::Destination,
-    publish::{PublishTo, check_type, hash, is_header_text, resolve, traceparent},
+    publish::{PublishTo, hash, is_header_text, resolve, traceparent},
+    quarantine::Unfit,
+    reading::{Genuine, SchemeFacts, event_type, header, kept_headers, looks_into_body, names, unpacked},
 };
 
 /// A request to a source, exactly as received.
@@ -42,6 +43,17 @@ pub struct Received {
     pub message: MessageId,
     /// How the source wants it answered.
     pub answer: AnswerStyle,
+    /// Why it was quarantined, if it was: it is stored, and not executed.
+    pub quarantined: Option<Cause>,
+}
+
+/// What a verified request came to.
+#[derive(Clone, Debug)]
+pub enum Taken {
+    /// A delivery, accepted.
+    Received(Received),
+    /// The provider asked whether this source is meant; this text is the answer. Nothing is stored.
+    Challenge(Box<str>),
 }
 
 /// Why a delivery was not accepted.
@@ -56,9 +68,6 @@ pub enum IntakeError {
     /// The source is paused; the delivery is to come again.
     #[error("the source is paused; send it again later")]
     Paused,
-    /// No key can be derived.
-    #[error("no key can be derived from the request by the source's rules")]
-    MissingKey,
     /// The body is compressed in a way that can't be unpacked here, and it must be.
     #[error("the body's content-encoding is not supported; send gzip, deflate or none")]
     UnsupportedEncoding,
@@ -100,7 +109,7 @@ impl Engine {
         tenant: TenantId,
         source: &str,
         request: IntakeRequest<'_>,
-    ) -> Result<Received, IntakeError> {
+    ) -> Result<Taken, IntakeError> {
         self.refuse_if_draining()?;
         let unknown = || IntakeError::UnknownSource(source.to_owned());
         let id = DestinationId::new(source).map_err(|_| unknown())?;
@@ -119,35 +128,31 @@ impl Engine {
         let facts = self.verified(source, &request, decoded.as_deref())?;
         // Said to whom the signature shows to be the provider.
         self.refuse_if_paused(&directory, source)?;
-        // What was signed as sent is unpacked only once it is known to be genuine, and only to be looked into.
-        let decoded = match decoded {
-            None if looks_into_body(source) => unpacked(source, &request)?,
-            decoded => decoded,
-        };
-        let message = self.delivery(&directory, source, &request, (&facts, decoded.as_deref()))?;
-        let key = message.key.clone();
-        // Where a provider may send an event again with another body, it is known, and said so.
-        let again = (!payload_is_stable(source)).then(|| message.clone());
-        let mut acceptance = self.accept(vec![message]).await?.pop();
-        if let Some(Acceptance::KeyReused { field, message: known }) = acceptance {
-            self.report_reuse(source, &key, field, request.correlation_id);
-            let Some(message) = again else {
-                return Err(EngineError::KeyReused { field, message: known }.into());
-            };
-            let fingerprint = Fingerprint([Fingerprint::NOT_COMPARED; 5]);
-            acceptance = self.accept(vec![NewMessage { fingerprint, ..message }]).await?.pop();
-            self.note_other_body(source.tenant, known, request.correlation_id).await;
+        let genuine = Genuine { request: &request, facts: &facts, decoded: decoded.as_deref() };
+        if let Some(challenge) = crate::handshake::slack(source, genuine) {
+            tracing::info!(
+                event = "handshake",
+                source = source.id.as_str(),
+                correlation_id = request.correlation_id
+            );
+            return Ok(Taken::Challenge(challenge));
         }
-        let (path, message) = self.claimed(source, acceptance)?;
-        tracing::info!(
-            event = if path == Path::FirstRun { "claim" } else { "duplicate" },
-            event_key = key.as_str(),
-            path = path.as_str(),
-            source = source.id.as_str(),
-            message_id = %message.id,
-            correlation_id = request.correlation_id,
-        );
-        Ok(Received { path, key: message.key, message: message.id, answer: source.answer })
+        match self.pipeline(&directory, source, genuine).await? {
+            Ok((path, message)) => {
+                self.metrics.claim(source.id.as_str(), path);
+                tracing::info!(
+                    event = if path == Path::FirstRun { "claim" } else { "duplicate" },
+                    event_key = message.key.as_str(),
+                    path = path.as_str(),
+                    source = source.id.as_str(),
+                    message_id = %message.id,
+                    correlation_id = request.correlation_id,
+                );
+                let (key, message, answer) = (message.key, message.id, source.answer);
+                Ok(Taken::Received(Received { path, key, message, answer, quarantined: None }))
+            }
+            Err(unfit) => self.quarantine(&directory, source, genuine, unfit).await.map(Taken::Received),
+        }
     }
 
     /// A source that is paused sends deliveries back, unless it keeps them.
@@ -165,17 +170,49 @@ impl Engine {
         }
     }
 
-    /// An authentic delivery that is refused must not vanish without a word.
-    fn report_missing_key(&self, source: &Source, request: &IntakeRequest<'_>) {
-        self.metrics.duplicate("missing_key");
-        tracing::warn!(
-            event = "missing_key",
-            source = source.id.as_str(),
-            owner = source.owner.as_deref(),
-            correlation_id = request.correlation_id,
-            body_bytes = request.body.len(),
-            "an authentic delivery was refused: none of the source's rules finds a key in it"
-        );
+    /// Holds a request that is known to be genuine against the source's configuration, and accepts what it stands for.
+    ///
+    /// The inner error is what doesn't fit: nothing was stored. Run again it comes to the same, or to a duplicate.
+    pub(crate) async fn pipeline(
+        &self,
+        directory: &Directory,
+        source: &Source,
+        genuine: Genuine<'_>,
+    ) -> Result<Result<(Path, AcceptedMessage), Unfit>, IntakeError> {
+        let unpacked_now = match genuine.decoded {
+            // What was signed as sent is unpacked only once it is known to be genuine, and only to be looked into.
+            None if looks_into_body(source) => match unpacked(source, genuine.request) {
+                Ok(decoded) => decoded,
+                Err(error @ (IntakeError::UnsupportedEncoding | IntakeError::MalformedEncoding)) => {
+                    return Ok(Err(Unfit::new(Cause::InvalidPayload, error.to_string())));
+                }
+                Err(error) => return Err(error),
+            },
+            Some(_) | None => None,
+        };
+        let genuine = Genuine { decoded: genuine.decoded.or(unpacked_now.as_deref()), ..genuine };
+        let message = match self.delivery(directory, source, genuine)? {
+            Ok(message) => message,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let again = (source.on_key_reused == OnKeyReused::Accept).then(|| message.clone());
+        let (key, correlation_id) = (message.key.clone(), genuine.request.correlation_id);
+        let mut acceptance = self.accept(vec![message]).await?.pop();
+        if let Some(Acceptance::KeyReused { field, message: known }) = acceptance {
+            self.report_reuse(source, &key, field, correlation_id);
+            match (source.on_key_reused, again) {
+                (OnKeyReused::Accept, Some(message)) => {
+                    let fingerprint = Fingerprint([Fingerprint::NOT_COMPARED; 5]);
+                    acceptance = self.accept(vec![NewMessage { fingerprint, ..message }]).await?.pop();
+                    self.note_other_body(source.tenant, known, correlation_id).await;
+                }
+                (OnKeyReused::Quarantine, _) => return Ok(Err(Unfit::key_reused(&key, field, known))),
+                (OnKeyReused::Reject | OnKeyReused::Accept, _) => {
+                    return Err(EngineError::KeyReused { field, message: known }.into());
+                }
+            }
+        }
+        self.claimed(acceptance).map(Ok)
     }
 
     /// A key that comes with another payload is never a duplicate in silence. Row A10.
@@ -213,28 +250,22 @@ impl Engine {
         }
     }
 
-    /// The named path of a delivery, counted.
-    fn claimed(
+    /// The named path of a delivery.
+    pub(crate) fn claimed(
         &self,
-        source: &Source,
         acceptance: Option<Acceptance>,
     ) -> Result<(Path, AcceptedMessage), IntakeError> {
-        let (path, message) = match acceptance {
-            Some(Acceptance::New(message)) => (Path::FirstRun, message),
+        match acceptance {
+            Some(Acceptance::New(message)) => Ok((Path::FirstRun, message)),
             Some(Acceptance::Duplicate(message)) => {
                 self.metrics.duplicate("intake");
-                (Path::DuplicateDone, message)
+                Ok((Path::DuplicateDone, message))
             }
             Some(Acceptance::KeyReused { field, message }) => {
-                return Err(EngineError::KeyReused { field, message }.into());
+                Err(EngineError::KeyReused { field, message }.into())
             }
-            None => {
-                let missing = posthaste_store::StoreError::unavailable("an answer is missing");
-                return Err(missing.into());
-            }
-        };
-        self.metrics.claim(source.id.as_str(), path);
-        Ok((path, message))
+            None => Err(posthaste_store::StoreError::unavailable("an answer is missing").into()),
+        }
     }
 
     fn verified(
@@ -270,24 +301,26 @@ impl Engine {
         }
     }
 
-    /// The message that a verified request stands for.
+    /// The message that a genuine request stands for, or what doesn't fit.
     fn delivery(
         &self,
-        directory: &crate::Directory,
+        directory: &Directory,
         source: &Source,
-        request: &IntakeRequest<'_>,
-        (facts, decoded): (&SchemeFacts, Option<&[u8]>),
-    ) -> Result<NewMessage, IntakeError> {
+        genuine: Genuine<'_>,
+    ) -> Result<Result<NewMessage, Unfit>, IntakeError> {
+        let request = genuine.request;
         let scheme = source.verifier.as_ref().map(Verifier::scheme);
-        let body = looks_into_body(source)
-            .then(|| serde_json::from_slice(decoded.unwrap_or(&request.body)).ok())
+        let body: Option<Value> = looks_into_body(source)
+            .then(|| serde_json::from_slice(genuine.decoded.unwrap_or(&request.body)).ok())
             .flatten();
-        let names = names(source, scheme, request, facts, body.as_ref());
-        let Some((key, aliases)) = names else {
-            self.report_missing_key(source, request);
-            return Err(IntakeError::MissingKey);
+        let event_type = event_type(source, genuine, body.as_ref());
+        if let Err(unfit) = check_shape(source, request, event_type.as_deref(), body.as_ref()) {
+            return Ok(Err(unfit));
+        }
+        let Some((key, aliases)) = names(source, genuine, body.as_ref()) else {
+            let problem = "none of the source's rules finds a key in it";
+            return Ok(Err(Unfit::new(Cause::MissingKey, problem)));
         };
-        let event_type = event_type(source, scheme, request, facts, body.as_ref());
         let id = self.new_message_id();
         let to = match &source.to {
             To::Queue(queue) => PublishTo::Queue(queue.clone()),
@@ -304,7 +337,7 @@ impl Engine {
             | FingerprintField::To
             | FingerprintField::Delay => Fingerprint::NOT_COMPARED,
         }));
-        Ok(NewMessage {
+        Ok(Ok(NewMessage {
             tenant: source.tenant,
             id,
             key,
@@ -323,111 +356,35 @@ impl Engine {
             payload: request.body.clone(),
             due: Due::In(source.delay),
             targets,
-        })
+        }))
     }
 }
 
-#[derive(Default)]
-struct SchemeFacts {
-    delivery_id: Option<String>,
-    event_type: Option<String>,
-}
-
-/// Whether redeliveries of this source's events are known to carry the same bytes. Where the key is the delivery's
-/// own id they are; an event's body may differ between its deliveries (Stripe counts `pending_webhooks`).
-fn payload_is_stable(source: &Source) -> bool {
-    let scheme = source.verifier.as_ref().map(Verifier::scheme);
-    source.key == KeyRule::Scheme && !matches!(scheme, Some(Scheme::Stripe) | None)
-}
-
-/// Whether key or type are in the body.
-fn looks_into_body(source: &Source) -> bool {
-    let by_scheme = source.verifier.as_ref().map(Verifier::scheme) == Some(Scheme::Stripe);
-    by_scheme
-        || source.key.needs_body()
-        || source.event_type.needs_body()
-        || source.aliases.iter().any(KeyRule::needs_body)
-}
-
-/// The unpacked body, if it is compressed.
-fn unpacked(source: &Source, request: &IntakeRequest<'_>) -> Result<Option<Vec<u8>>, IntakeError> {
-    let Some(encoding) = header(request, "content-encoding").filter(|text| !is_identity(text)) else {
-        return Ok(None);
-    };
-    match decode(encoding, &request.body, source.body_limit) {
-        Ok(decoded) => Ok(Some(decoded)),
-        Err(DecodeError::Unsupported) => Err(IntakeError::UnsupportedEncoding),
-        Err(DecodeError::Malformed) => Err(IntakeError::MalformedEncoding),
-        Err(DecodeError::TooLarge) => Err(IntakeError::TooLargeDecoded { max: source.body_limit }),
-    }
-}
-
-/// Ids and types that a provider's documentation puts into the body: Stripe's event `id` and `type`.
-fn from_body<'a>(scheme: Option<Scheme>, body: Option<&'a Value>, field: &str) -> Option<&'a str> {
-    (scheme == Some(Scheme::Stripe)).then(|| body?.get(field)?.as_str()).flatten()
-}
-
-fn names(
+/// Content type, event type and schema, in this order. Row A2.
+fn check_shape(
     source: &Source,
-    scheme: Option<Scheme>,
     request: &IntakeRequest<'_>,
-    facts: &SchemeFacts,
+    event_type: Option<&str>,
     body: Option<&Value>,
-) -> Option<(MessageKey, Vec<(KeyKind, MessageKey)>)> {
-    let own = facts.delivery_id.as_deref();
-    let by_scheme = own.or_else(|| from_body(scheme, body, "id"));
-    let from = Derivation { scheme: by_scheme, headers: request.headers, body };
-    let namespaced = |text: &str| namespaced_key(source.id.as_str(), text);
-    let rules = std::iter::once(&source.key).chain(&source.aliases);
-    // The first rule that finds something gives the key; what the others find are its other names.
-    let key = rules.clone().find_map(|rule| namespaced(&rule.derive(from)?))?;
-    let mut aliases: Vec<(KeyKind, MessageKey)> = Vec::new();
-    let mut claim = |kind, name: Option<MessageKey>| {
-        if let Some(name) = name
-            && name != key
-            && !aliases.iter().any(|(_, known)| *known == name)
-            && aliases.len() < limits::ALIASES_MAX
-        {
-            aliases.push((kind, name));
+) -> Result<(), Unfit> {
+    let unfit = |problem: String| Err(Unfit::new(Cause::InvalidPayload, problem));
+    if !source.content_types.is_empty() {
+        let given = header(request, "content-type").unwrap_or("");
+        let essence = given.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        if !source.content_types.contains(&essence) {
+            return unfit("its content type is none of those that the source expects".to_owned());
         }
-    };
-    claim(KeyKind::Delivery, own.and_then(namespaced));
-    claim(KeyKind::Provider, from_body(scheme, body, "id").and_then(namespaced));
-    for rule in rules {
-        claim(KeyKind::Alias, rule.derive(from).as_deref().and_then(namespaced));
     }
-    Some((key, aliases))
-}
-
-fn event_type(
-    source: &Source,
-    scheme: Option<Scheme>,
-    request: &IntakeRequest<'_>,
-    facts: &SchemeFacts,
-    body: Option<&Value>,
-) -> Option<Box<str>> {
-    let by_scheme = facts.event_type.as_deref().or_else(|| from_body(scheme, body, "type"));
-    let from = Derivation { scheme: by_scheme, headers: request.headers, body };
-    source.event_type.derive(from).filter(|text| check_type(Some(text)).is_ok()).map(Into::into)
-}
-
-/// Request headers that are kept with the message: what describes the body and the event, nothing secret.
-fn kept_headers(request: &IntakeRequest<'_>) -> Option<Box<str>> {
-    const KEPT: &[&str] = &["content-type", "content-encoding", "user-agent", "webhook-id", "svix-id"];
-    const KEPT_PREFIXES: &[&str] = &["x-github-", "x-shopify-", "linear-", "ce-"];
-    let kept = request.headers.iter().filter_map(|(name, value)| {
-        let name = name.to_ascii_lowercase();
-        let keep =
-            KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        let secret = name.contains("signature") || name.contains("hmac") || name.contains("token");
-        let text = std::str::from_utf8(value).ok().filter(|text| text.len() <= 512)?;
-        (keep && !secret).then(|| (name, Value::from(text)))
-    });
-    let object: serde_json::Map<String, Value> = kept.take(32).collect();
-    (!object.is_empty()).then(|| Value::Object(object).to_string().into())
-}
-
-fn header<'a>(request: &IntakeRequest<'a>, name: &str) -> Option<&'a str> {
-    let (_, value) = request.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-    std::str::from_utf8(value).ok()
+    if event_type.is_some_and(crate::notice::is_operational) {
+        return unfit("its type begins with \"posthaste.\", as only our own do".to_owned());
+    }
+    let fits = |pattern: &String| type_fits(pattern, event_type) && event_type.is_some();
+    if !source.types.is_empty() && !source.types.iter().any(fits) {
+        return unfit("its type is none of those that the source expects".to_owned());
+    }
+    match (&source.schema, body) {
+        (None, _) => Ok(()),
+        (Some(_), None) => unfit("it is no JSON, and the source has a schema".to_owned()),
+        (Some(schema), Some(body)) => schema.check(body).or_else(unfit),
+    }
 }

@@ -226,10 +226,12 @@ impl Engine {
         let why = Why { reason: reason.into(), actor: "posthaste".into() };
         match self.steer(tenant, &scope, LaneAct::Disable, why).await {
             Ok(SteerOutcome { changed: true, .. }) => {
+                let at = self.clock.now();
                 self.notice(&Notice::EndpointDisabled {
                     tenant,
                     endpoint: id.clone(),
                     reason: reason.into(),
+                    at,
                 });
             }
             Ok(_) => {}
@@ -331,12 +333,16 @@ impl Engine {
         let tenant = lane.0;
         match turned.turn {
             Turn::CircuitOpened { until, trips: 1 } => {
-                self.notice(&Notice::CircuitOpened { tenant, endpoint, until });
+                let at = turned.lane.circuit.held().map_or(until, |(since, _)| since);
+                self.notice(&Notice::CircuitOpened { tenant, endpoint, until, at });
             }
-            Turn::CircuitClosed => self.notice(&Notice::CircuitClosed { tenant, endpoint }),
+            Turn::CircuitClosed => {
+                let at = self.clock.now();
+                self.notice(&Notice::CircuitClosed { tenant, endpoint, at });
+            }
             Turn::Disabled => {
-                let reason = now.disabled.map_or_else(Box::default, |hold| hold.reason);
-                self.notice(&Notice::EndpointDisabled { tenant, endpoint, reason });
+                let Some(hold) = now.disabled else { return };
+                self.notice(&Notice::EndpointDisabled { tenant, endpoint, reason: hold.reason, at: hold.at });
             }
             Turn::CircuitOpened { .. } | Turn::ProbeLost => {}
         }

@@ -12,8 +12,8 @@ use posthaste_store::{
 use crate::{
     Engine, EngineError,
     config::{
-        ConfigError, EndpointSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue, compile_source,
-        look_up_sample,
+        ConfigError, EndpointSpec, HandshakeSpec, QueueSpec, SourceSpec, compile_endpoint, compile_queue,
+        compile_source, look_up_sample,
     },
     directory::Scope,
 };
@@ -77,6 +77,7 @@ impl Engine {
             None
         };
         self.keep_hidden_headers(tenant, &mut spec)?;
+        self.check_dead_letter_queue(tenant, spec.dead_letter_queue.as_deref(), managed_by)?;
         refuse_references(managed_by, spec.secrets.iter().chain(spec.headers.values()))?;
         let secrets = self.open_all(&spec.secrets)?;
         compile_endpoint(tenant, posthaste_core::LaneId(0), &self.with_headers(&spec)?, &secrets)?;
@@ -121,6 +122,7 @@ impl Engine {
     ) -> Result<NewDestination, EngineError> {
         self.refuse_if_managed_by_file(tenant, &spec.name, managed_by)?;
         compile_queue(tenant, posthaste_core::LaneId(0), spec)?;
+        self.check_dead_letter_queue(tenant, spec.dead_letter_queue.as_deref(), managed_by)?;
         let config = serialised(spec)?;
         let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
         let kind = DestinationKind::Queue;
@@ -151,10 +153,24 @@ impl Engine {
         if spec.secrets.is_empty() && managed_by == ManagedBy::Api && spec.scheme != "none" {
             spec.secrets = self.kept_secrets(tenant, &spec.name, DestinationKind::Source);
         }
-        refuse_references(managed_by, &spec.secrets)?;
+        if spec.verify_token.as_deref().is_none_or(|token| token == HIDDEN)
+            && managed_by == ManagedBy::Api
+            && spec.handshake == Some(HandshakeSpec::Meta)
+        {
+            spec.verify_token = self.kept(tenant, &spec.name, DestinationKind::Source).verify_token;
+        }
+        refuse_references(managed_by, spec.secrets.iter().chain(&spec.verify_token))?;
+        if managed_by == ManagedBy::Api && spec.schema.as_ref().is_some_and(serde_json::Value::is_string) {
+            let problem = "file: names something on the server, which only its configuration file may do";
+            return Err(ConfigError::new("schema", problem, "give the schema itself").into());
+        }
+        self.check_dead_letter_queue(tenant, spec.dead_letter_queue.as_deref(), managed_by)?;
         let secrets = self.open_all(&spec.secrets)?;
-        compile_source(tenant, &spec, &secrets)?;
+        compile_source(tenant, &self.with_opened(&spec)?, &secrets)?;
         spec.secrets = self.seal_all(&spec.secrets)?;
+        if let Some(token) = &mut spec.verify_token {
+            *token = self.secrets.seal(token).map_err(EngineError::Secret)?;
+        }
         let config = serialised(&spec)?;
         let (id, owner, enabled) = (spec.name.clone(), spec.owner.clone(), spec.enabled.unwrap_or(true));
         let kind = DestinationKind::Source;
@@ -351,6 +367,41 @@ impl Engine {
         Ok(opened)
     }
 
+    /// The source with its token and schema as they are used: what they refer to.
+    pub(crate) fn with_opened(&self, spec: &SourceSpec) -> Result<SourceSpec, EngineError> {
+        let mut opened = spec.clone();
+        let remedy = "give env:NAME or file:PATH";
+        if let Some(token) = &mut opened.verify_token {
+            let open = self.secrets.open(token);
+            *token = open.map_err(|problem| ConfigError::new("verify_token", problem, remedy))?;
+        }
+        if let Some(serde_json::Value::String(reference)) = &spec.schema
+            && reference.starts_with("file:")
+        {
+            let open = self.secrets.open(reference);
+            let text = open.map_err(|problem| ConfigError::new("schema", problem, "give file:PATH"))?;
+            opened.schema = Some(parse_schema(&text)?);
+        }
+        Ok(opened)
+    }
+
+    /// A file's queues are made with what names them; over the API the queue comes first.
+    fn check_dead_letter_queue(
+        &self,
+        tenant: TenantId,
+        queue: Option<&str>,
+        managed_by: ManagedBy,
+    ) -> Result<(), EngineError> {
+        let Some(queue) = queue.filter(|_| managed_by == ManagedBy::Api) else { return Ok(()) };
+        let known =
+            DestinationId::new(queue).is_ok_and(|id| self.directory.load().queue(tenant, &id).is_some());
+        if known {
+            return Ok(());
+        }
+        let problem = format!("there is no queue {queue:?}");
+        Err(ConfigError::new("dead_letter_queue", problem, "make it first").into())
+    }
+
     pub(crate) fn open_all(&self, secrets: &[String]) -> Result<Vec<String>, EngineError> {
         let open = |(index, stored): (usize, &String)| {
             self.secrets.open(stored).map_err(|problem| {
@@ -375,6 +426,7 @@ struct Kept {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     url: String,
+    verify_token: Option<String>,
 }
 
 /// Scheme, host and port of a URL, as written but for the case.
@@ -426,6 +478,12 @@ struct NewFields {
     enabled: bool,
     managed_by: ManagedBy,
     must_be_new: bool,
+}
+
+/// A schema that stands in a file.
+pub fn parse_schema(text: &str) -> Result<serde_json::Value, ConfigError> {
+    serde_json::from_str(text)
+        .map_err(|error| ConfigError::new("schema", format!("the file is no JSON: {error}"), "mend it"))
 }
 
 pub(crate) fn serialised(spec: &impl serde::Serialize) -> Result<Box<str>, EngineError> {

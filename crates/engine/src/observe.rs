@@ -90,6 +90,7 @@ impl Engine {
             State::DeadLettered { at, cause } => {
                 self.metrics.finished(StateName::DeadLettered, at.since(change.accepted_at));
                 self.metrics.dead_lettered(*cause);
+                self.tell_soon();
                 tracing::warn!(
                     event = "dead_letter",
                     event_key = %event_id,

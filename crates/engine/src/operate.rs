@@ -5,7 +5,7 @@
 
 use posthaste_core::{
     Answer, Attempt, AttemptRecord, Cause, Command, DestinationId, Effect, EffectSpan, EventId, Evidence,
-    Job, JobId, Nature, Refusal, Remaining, State, StateName, TenantId, Timestamp,
+    Job, JobId, MessageId, Nature, Refusal, Remaining, State, StateName, TenantId, Timestamp,
     ledger::{Outcome, Status},
     limits,
 };
@@ -14,7 +14,7 @@ use posthaste_store::{
     StoreError,
 };
 
-use crate::{Engine, EngineError, directory::Destination, timeline};
+use crate::{Engine, EngineError, directory::Destination, quarantine::Unfit, timeline};
 
 /// How often a replay is decided while reports land between its refusal and the reading of the evidence.
 const DECISIONS_MAX: u32 = 4;
@@ -82,6 +82,8 @@ pub struct Operated {
     pub evidence: Option<Evidence>,
     /// Its last attempt.
     pub attempt: Option<Attempt>,
+    /// The message that a quarantined one went on as.
+    pub went_to: Option<MessageId>,
 }
 
 impl Operated {
@@ -95,7 +97,7 @@ impl Operated {
             | State::Cancelled { .. } => None,
         };
         let (state, due_at) = (job.state.name(), job.state.due_at());
-        Self { result, state, due_at, evidence, attempt: job.attempt }
+        Self { result, state, due_at, evidence, attempt: job.attempt, went_to: None }
     }
 }
 
@@ -133,6 +135,9 @@ pub enum OperateError {
         /// The evidence, as it was right after the refusal.
         known: Box<Known>,
     },
+    /// It is quarantined, and still does not fit its source's configuration.
+    #[error("it is still quarantined: {}", .0.problem)]
+    StillQuarantined(Unfit),
     /// Nothing is known that would settle it.
     #[error("no ledger entry is done, and no attempt is known to have acted")]
     NoEvidence(Box<Known>),
@@ -144,6 +149,7 @@ impl OperateError {
         match self {
             Self::Engine(error) => error.code(),
             Self::OutcomeUnknown { .. } => "outcome_unknown",
+            Self::StillQuarantined(_) => "still_quarantined",
             Self::NoEvidence(_) => "no_evidence",
         }
     }
@@ -159,9 +165,11 @@ impl Engine {
     /// Sends a dead letter round again, unless its effect has, or may have, happened. Row B9.
     ///
     /// Identity, history and payload stay; the budgets begin anew. Where the records show that it happened the job is
-    /// settled instead. The very same request again, before the next attempt begins, gets the same answer.
+    /// settled instead. What a source quarantined is run through its pipeline again, with today's configuration, and
+    /// settled once it is accepted as what it is. The very same request again, before the next attempt begins, gets the same answer.
     ///
     /// Durability: what is answered is committed, with its custody entry. Errors: [`OperateError::OutcomeUnknown`];
+    /// [`OperateError::StillQuarantined`];
     /// `not_dead_lettered`; `attempt_changed` if another attempt was seen; `not_available` if its destination is gone.
     /// Cancel: safe; ask again, or look at the job.
     pub async fn replay(
@@ -171,6 +179,9 @@ impl Engine {
         assume: Assume,
     ) -> Result<Operated, OperateError> {
         check_reason(&again.reason)?;
+        if self.is_quarantined(tenant, again.job) {
+            return self.replay_quarantined(tenant, &again).await;
+        }
         self.refuse_without_destination(tenant, again.job).await?;
         let assume_not_done = assume == Assume::NotDone;
         let command = Command::Replay { seen: again.seen, assume_not_done, reason: again.reason.clone() };
@@ -332,7 +343,9 @@ impl Engine {
             Some(Destination::Endpoint(_) | Destination::Queue(_) | Destination::Broken { .. }) => {
                 return Ok(());
             }
-            Some(Destination::Source(_)) => "what it quarantined is not run through it again",
+            Some(Destination::Source(_)) => {
+                "what it quarantined went on as another message: resend that one's job"
+            }
             None => "it was deleted; make it again first",
         };
         let view = self.store.job(tenant, job).await?.ok_or_else(|| EngineError::not_found("job", &job))?;
@@ -362,7 +375,7 @@ impl Engine {
         self.store.note(vec![note]).await
     }
 
-    fn done(
+    pub(crate) fn done(
         &self,
         tenant: TenantId,
         event: &'static str,

@@ -205,6 +205,10 @@ fn check_sizes(publish: &Publish, payload_bytes_max: usize) -> Result<(), Engine
         return Err(EngineError::TooLarge { bytes, max: payload_bytes_max });
     }
     check_type(publish.event_type.as_deref())?;
+    if publish.event_type.as_deref().is_some_and(crate::notice::is_operational) {
+        let problem = "types that begin with \"posthaste.\" are ours: choose another one";
+        return Err(EngineError::invalid("type", problem));
+    }
     let length = |field, value: Option<&str>, max: usize| match value {
         Some(value) if value.len() > max => {
             Err(EngineError::invalid(field, format!("at most {max} bytes, this one has {}", value.len())))

@@ -137,7 +137,7 @@ impl Engine {
     fn understand_source(&self, row: &DestinationRow) -> Result<Destination, EngineError> {
         let spec: SourceSpec = parsed(row)?;
         let secrets = self.open_all(&spec.secrets)?;
-        let mut source = compile_source(row.tenant, &spec, &secrets)?;
+        let mut source = compile_source(row.tenant, &self.with_opened(&spec)?, &secrets)?;
         source.enabled = row.enabled;
         Ok(Destination::Source(Arc::new(source)))
     }

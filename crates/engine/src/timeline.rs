@@ -1,13 +1,13 @@
 //! The timeline of one key: every arrow of custody, in order. Rows F1, F2.
 
 use posthaste_core::{
-    Attempt, AttemptOutcome, AttemptRecord, Class, DestinationId, Effect, EffectSpan, JobId, Kind,
+    Attempt, AttemptOutcome, AttemptRecord, Class, DestinationId, Effect, EffectSpan, Job, JobId, Kind,
     MessageKey, Path, State, StateName, TenantId, Timestamp, limits,
 };
 use posthaste_store::{AttemptView, CustodyEntry, JobView, MessageName, MessageView, Stage};
 use serde_json::{Map, Value, json};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, quarantine::quarantine_of};
 
 /// What happened to one key.
 #[derive(Clone, Debug)]
@@ -97,8 +97,9 @@ pub(crate) fn entries(
         path: Some(Path::FirstRun),
         ..blank(message.accepted_at, Stage::Accepted)
     }];
+    let quarantine = quarantine_of(message);
     for view in jobs {
-        job_entries(view, &mut entries);
+        job_entries(view, quarantine.as_ref(), &mut entries);
     }
     let of_listed =
         |entry: &&CustodyEntry| entry.job.is_none_or(|job| jobs.iter().any(|view| view.job.id == job));
@@ -107,7 +108,7 @@ pub(crate) fn entries(
     entries
 }
 
-fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
+fn job_entries(view: &JobView, quarantine: Option<&Map<String, Value>>, entries: &mut Vec<TimelineEntry>) {
     let job = &view.job;
     let step = |at, stage| TimelineEntry {
         event_id: Some(format!("{}:{}", view.key, view.destination).into()),
@@ -115,16 +116,7 @@ fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
         destination: Some(view.destination.clone()),
         ..blank(at, stage)
     };
-    entries.push(TimelineEntry {
-        next_at: Some(job.scheduled_at),
-        detail: detail(json!({ "job_id": job.id.to_string() })),
-        ..step(job.created_at, Stage::Scheduled)
-    });
-    // The built-in queue publishes in the transaction that schedules.
-    entries.push(TimelineEntry {
-        detail: detail(json!({ "queue": "built-in" })),
-        ..step(job.created_at, Stage::Published)
-    });
+    entries.extend(birth_entries(job, quarantine, &step));
     for attempt in &view.attempts {
         attempt_entries(attempt, &step, entries);
         let end = &attempt.end;
@@ -163,6 +155,29 @@ fn job_entries(view: &JobView, entries: &mut Vec<TimelineEntry>) {
         | State::Committed { .. }
         | State::Cancelled { .. } => {}
     }
+}
+
+/// How a job came to be: scheduled and published, or quarantined.
+fn birth_entries(
+    job: &Job,
+    quarantine: Option<&Map<String, Value>>,
+    step: &impl Fn(Timestamp, Stage) -> TimelineEntry,
+) -> Vec<TimelineEntry> {
+    if let Some(found) = quarantine {
+        return vec![TimelineEntry { detail: found.clone(), ..step(job.created_at, Stage::Quarantined) }];
+    }
+    vec![
+        TimelineEntry {
+            next_at: Some(job.scheduled_at),
+            detail: detail(json!({ "job_id": job.id.to_string() })),
+            ..step(job.created_at, Stage::Scheduled)
+        },
+        // The built-in queue publishes in the transaction that schedules.
+        TimelineEntry {
+            detail: detail(json!({ "queue": "built-in" })),
+            ..step(job.created_at, Stage::Published)
+        },
+    ]
 }
 
 fn attempt_entries(
@@ -287,6 +302,17 @@ pub(crate) fn summary(message: &MessageView, jobs: &[JobView], effects: &[Effect
     };
     if message.jobs_total == 0 {
         return format!("{came}; no destination wanted it (unrouted)");
+    }
+    if let (Some(found), Some(view)) = (quarantine_of(message), jobs.first()) {
+        let became = match view.job.state.name() {
+            StateName::Committed => "quarantined, then replayed: it went on as another message",
+            StateName::Cancelled => "quarantined, then discarded",
+            StateName::DeadLettered | StateName::Scheduled | StateName::Leased | StateName::Retryable => {
+                "quarantined, not executed"
+            }
+        };
+        let problem = found.get("problem").and_then(Value::as_str).unwrap_or_default();
+        return format!("{came}; {}: {became}; {problem}", view.destination);
     }
     let said: Vec<String> = jobs.iter().zip(effects).take(5).map(job_sentence).collect();
     let more = message.jobs_total.saturating_sub(said.len());

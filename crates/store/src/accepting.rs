@@ -1,8 +1,8 @@
 //! Accepting a message, the same for every store: what is kept of its names and targets, and what a duplicate leaves.
 
 use posthaste_core::{
-    DestinationId, DurationMs, Job, JobId, Kind, LaneId, MessageId, MessageKey, NewJob, Share, TenantId,
-    Timestamp, limits,
+    Cause, DestinationId, DurationMs, Job, JobId, Kind, LaneId, MessageId, MessageKey, NewJob, Share,
+    TenantId, Timestamp, limits,
 };
 
 use crate::{CustodyEntry, Due, JobBrief, KeyKind, NewMessage, Stage, Target};
@@ -45,6 +45,15 @@ pub(crate) fn due_at(due: Due, now: Timestamp) -> Timestamp {
     match due {
         Due::In(delay) => now.after(delay),
         Due::At(at) => at.max(now),
+        Due::Never(_) => now,
+    }
+}
+
+/// Why the jobs of a message are dead letters from the start, if they are.
+pub(crate) fn quarantine(due: Due) -> Option<Cause> {
+    match due {
+        Due::Never(cause) => Some(cause),
+        Due::In(_) | Due::At(_) => None,
     }
 }
 
@@ -61,11 +70,13 @@ pub(crate) struct Birth {
     pub(crate) due_at: Timestamp,
     pub(crate) now: Timestamp,
     pub(crate) share: Share,
+    /// Dead-lettered from the start, for this reason.
+    pub(crate) quarantine: Option<Cause>,
 }
 
 /// The job that `birth` owes to the target `(lane, kind)`.
 pub(crate) fn job_of(birth: Birth, lane: LaneId, kind: Kind, lane_held_ms: u64) -> Job {
-    Job::new(NewJob {
+    let new = NewJob {
         id: JobId::of(birth.message, lane),
         tenant: birth.tenant,
         kind,
@@ -73,7 +84,11 @@ pub(crate) fn job_of(birth: Birth, lane: LaneId, kind: Kind, lane_held_ms: u64) 
         created_at: birth.now,
         share: birth.share,
         lane_held_ms,
-    })
+    };
+    match birth.quarantine {
+        Some(cause) => Job::quarantined(new, cause),
+        None => Job::new(new),
+    }
 }
 
 /// What a duplicate leaves in custody: by which name it came, and which request brought it.

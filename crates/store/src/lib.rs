@@ -22,6 +22,7 @@ mod seam;
 pub mod sqlite;
 mod step;
 mod unsettled;
+mod untold;
 
 pub use bulk::{
     Begun, Bulk, BulkChange, BulkCount, BulkCounted, BulkCounts, BulkRequest, BulkRun, BulkStep, BulkStepped,
@@ -53,3 +54,4 @@ pub use schedules::{
 };
 pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};
 pub use unsettled::{LookUpDue, LookUps, Provable, SweepCursor, Unsettled};
+pub use untold::{Tell, Untold};

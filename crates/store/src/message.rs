@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use posthaste_core::{
-    DestinationId, DurationMs, JobId, Kind, LaneId, MessageId, MessageKey, StateName, TenantId, Timestamp,
+    Cause, DestinationId, DurationMs, JobId, Kind, LaneId, MessageId, MessageKey, StateName, TenantId,
+    Timestamp,
 };
 
 /// What a name of a message is.
@@ -88,6 +89,9 @@ pub enum Due {
     In(DurationMs),
     /// At this time, or at once if it is past.
     At(Timestamp),
+    /// Not at all: the message is quarantined. Its one job, which is owed to the source that it came in by, is a dead
+    /// letter from the start, for this reason. At most [`posthaste_core::limits::FANOUT_INLINE_MAX`] targets.
+    Never(Cause),
 }
 
 /// One destination of a message.

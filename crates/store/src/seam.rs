@@ -38,7 +38,7 @@ pub trait Clock: Send + Sync {
 /// bits, since a job's id holds no more of them; sizes are within [`posthaste_core::limits`]. A store keeps whatever
 /// text and bytes it is given as they are, NUL bytes too, and keeps numbers up to `i64::MAX`.
 pub trait Store:
-    Reads + crate::Retain + crate::Schedules + crate::Lanes + crate::Bulk + crate::Unsettled
+    Reads + crate::Retain + crate::Schedules + crate::Lanes + crate::Bulk + crate::Unsettled + crate::Tell
 {
     /// Accepts messages: claims all their names and stores payload and jobs, or finds who has the names.
     ///

@@ -20,6 +20,7 @@ const WHOLE_TABLES: &[&str] = &[
     "keys_new_list",
     "scheduling_list",
     "scheduling_held_jobs",
+    "untold_list",
 ];
 
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
@@ -43,6 +44,7 @@ fn schema() -> Connection {
         include_str!("../migrations/sqlite/V2__ledger.sql"),
         include_str!("../migrations/sqlite/V3__retention.sql"),
         include_str!("../migrations/sqlite/V4__lanes.sql"),
+        include_str!("../migrations/sqlite/V5__untold.sql"),
         include_str!("../migrations/sqlite/V6__bulk_runs.sql"),
         include_str!("../migrations/sqlite/V7__schedules.sql"),
         include_str!("../migrations/sqlite/V8__unsettled.sql"),

@@ -365,6 +365,26 @@ fn r_b7_abandon_dead_letters_what_waits_and_what_runs_when_it_ends() {
 }
 
 #[test]
+fn r_a2_what_is_quarantined_takes_another_cause_of_quarantine_and_nothing_else_does() {
+    let abandon = |cause| Command::Abandon { cause };
+    let mut world = World::new();
+    world.job.state = State::DeadLettered { at: world.now, cause: Cause::MissingKey };
+    assert_eq!(Ok(moved(StateName::DeadLettered)), world.tell(&abandon(Cause::InvalidPayload)));
+    assert_eq!(Cause::InvalidPayload, world.cause());
+    let same = world.apply(&abandon(Cause::InvalidPayload));
+    assert_eq!(Verdict::Recorded(moved(StateName::DeadLettered)), same);
+    assert_eq!("wrong_state", world.refused(&abandon(Cause::EndpointGone)).code());
+    world.job.state = State::DeadLettered { at: world.now, cause: Cause::EndpointGone };
+    assert_eq!("wrong_state", world.refused(&abandon(Cause::KeyReused)).code());
+    // What was tried did not die of its shape.
+    let mut tried = World::new();
+    tried.fail(permanent());
+    let State::DeadLettered { at, .. } = tried.job.state else { panic!() };
+    tried.job.state = State::DeadLettered { at, cause: Cause::InvalidPayload };
+    assert_eq!("wrong_state", tried.refused(&abandon(Cause::MissingKey)).code());
+}
+
+#[test]
 fn r_b7_a_cancel_goes_before_an_abandon_and_evidence_before_both() {
     let mut world = World::new();
     let fence = world.lease();

@@ -5,14 +5,11 @@ use std::{sync::Arc, time::Duration};
 use posthaste_core::{
     Backoff, DestinationId, DurationMs, LaneId, OnUnknown, Permille, Policy, TenantId, limits,
 };
-use posthaste_receiver::{
-    HmacOptions, Scheme, Signer, Verifier, VerifyOptions, check_secret, check_signing_secret,
-};
+use posthaste_receiver::{Signer, check_signing_secret};
 
 use super::{
-    AnswerSpec, AnswerStyle, ConfigError, Endpoint, EndpointSpec, HmacSpec, KeyRule, LookUpRecipe,
-    OnUnknownSpec, Queue, QueueSpec, RetrySpec, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule,
-    WebhookId, WebhookIdSpec, WhenPausedSpec,
+    ConfigError, Endpoint, EndpointSpec, LookUpRecipe, OnUnknownSpec, Queue, QueueSpec, RetrySpec, WebhookId,
+    WebhookIdSpec,
     classify::{self, Carries},
     format_duration,
     lane::lane_rules,
@@ -110,6 +107,7 @@ pub fn compile_endpoint(
             None | Some(WebhookIdSpec::Job) => WebhookId::Job,
             Some(WebhookIdSpec::Message) => WebhookId::Message,
         },
+        dead_letter_queue: dead_letter_queue(&spec.id, spec.dead_letter_queue.as_deref())?,
         owner: owner(spec.owner.as_deref())?,
         enabled: spec.enabled.unwrap_or(true),
     })
@@ -137,137 +135,10 @@ pub fn compile_queue(tenant: TenantId, lane: LaneId, spec: &QueueSpec) -> Result
         deadline,
         policy: Arc::new(policy),
         look_up_settle: settle,
+        dead_letter_queue: dead_letter_queue(&spec.name, spec.dead_letter_queue.as_deref())?,
         owner: owner(spec.owner.as_deref())?,
         enabled: spec.enabled.unwrap_or(true),
     })
-}
-
-/// Understands a source. `secrets`: the resolved secrets, in the order of `spec.secrets`.
-pub fn compile_source(
-    tenant: TenantId,
-    spec: &SourceSpec,
-    secrets: &[String],
-) -> Result<Source, ConfigError> {
-    let id = name("name", &spec.name)?;
-    let chief = "scheme".to_owned();
-    let rules = spec.key.as_ref().map_or(std::slice::from_ref(&chief), |key| key.as_slice());
-    if rules.is_empty() || rules.len() > limits::ALIASES_MAX {
-        let remedy = format!("give 1 to {} rules", limits::ALIASES_MAX);
-        return Err(ConfigError::new("key", format!("{} rules are given", rules.len()), remedy));
-    }
-    let mut rules = rules.iter().map(|rule| KeyRule::parse("key", rule)).collect::<Result<Vec<_>, _>>()?;
-    let key = rules.remove(0);
-    let verifier = verifier(spec, secrets)?;
-    check_key_source(verifier.as_ref().map(Verifier::scheme), &key)?;
-    let body_limit = spec.body_limit.unwrap_or(limits::PAYLOAD_BYTES_DEFAULT);
-    if !(1..=limits::PAYLOAD_BYTES_CEILING).contains(&body_limit) {
-        let remedy = format!("give 1 to {} bytes", limits::PAYLOAD_BYTES_CEILING);
-        return Err(ConfigError::new("body_limit", format!("{body_limit} is out of range"), remedy));
-    }
-    Ok(Source {
-        tenant,
-        id,
-        verifier,
-        signs_decoded: spec.signed == Some(SignedSpec::Decoded),
-        key,
-        aliases: rules,
-        event_type: TypeRule::parse("type", spec.event_type.as_deref().unwrap_or("scheme"))?,
-        to: to(spec.to.as_ref())?,
-        delay: spec.delay.map_or(DurationMs::ZERO, |text| text.0),
-        body_limit,
-        answer: answer(spec.answer.as_ref())?,
-        holds_when_paused: spec.when_paused == Some(WhenPausedSpec::Hold),
-        owner: owner(spec.owner.as_deref())?,
-        enabled: spec.enabled.unwrap_or(true),
-    })
-}
-
-fn verifier(spec: &SourceSpec, secrets: &[String]) -> Result<Option<Verifier>, ConfigError> {
-    if spec.scheme == "none" {
-        if !spec.allow_unsigned {
-            return Err(ConfigError::new(
-                "scheme",
-                "\"none\" takes requests from anybody",
-                "add allow_unsigned = true if that is meant, or name the scheme",
-            ));
-        }
-        return Ok(None);
-    }
-    let scheme: Scheme = spec.scheme.parse().map_err(|error: posthaste_receiver::UnknownScheme| {
-        ConfigError::new("scheme", format!("{:?} is not known", spec.scheme), error.to_string())
-    })?;
-    if secrets.is_empty() {
-        return Err(ConfigError::new(
-            "secrets",
-            "a signed source needs a secret",
-            "give secrets = [\"env:NAME\"] or [\"file:PATH\"]",
-        ));
-    }
-    for (index, secret) in secrets.iter().enumerate() {
-        check_secret(scheme, secret).map_err(|error| {
-            ConfigError::new(
-                format!("secrets[{index}]"),
-                error.to_string(),
-                "copy the secret as the provider shows it",
-            )
-        })?;
-    }
-    let options = VerifyOptions {
-        tolerance_seconds: spec.tolerance.map(|text| text.0.0 / 1_000),
-        hmac: spec.hmac.as_ref().map(hmac_options).transpose()?,
-    };
-    let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
-    Verifier::new(scheme, &texts, &options)
-        .map(Some)
-        .map_err(|error| ConfigError::new("scheme", error.to_string(), "see docs/receive.md"))
-}
-
-fn hmac_options(spec: &HmacSpec) -> Result<HmacOptions, ConfigError> {
-    let refused = |path: &str, error: posthaste_receiver::OptionError| {
-        ConfigError::new(path, error.to_string(), "see docs/receive.md")
-    };
-    Ok(HmacOptions {
-        header: spec.header.clone(),
-        algorithm: spec
-            .algorithm
-            .as_deref()
-            .unwrap_or("sha256")
-            .parse()
-            .map_err(|error| refused("hmac.algorithm", error))?,
-        encoding: spec
-            .encoding
-            .as_deref()
-            .unwrap_or("hex")
-            .parse()
-            .map_err(|error| refused("hmac.encoding", error))?,
-        prefix: spec.prefix.clone(),
-    })
-}
-
-/// Schemes without a delivery id of their own need a rule.
-fn check_key_source(scheme: Option<Scheme>, key: &KeyRule) -> Result<(), ConfigError> {
-    let has_id = matches!(
-        scheme,
-        Some(
-            Scheme::GitHub
-                | Scheme::Svix
-                | Scheme::StandardWebhooks
-                | Scheme::StandardWebhooksV1a
-                | Scheme::Shopify
-                | Scheme::Linear
-                | Scheme::Mailgun
-                // Ids in the body, where the provider's documentation puts them.
-                | Scheme::Stripe
-        )
-    );
-    if *key == KeyRule::Scheme && !has_id {
-        return Err(ConfigError::new(
-            "key",
-            "this scheme has no delivery id of its own",
-            "say where the id is, for example key = \"json:/id\"",
-        ));
-    }
-    Ok(())
 }
 
 fn retry(default: Policy, spec: Option<&RetrySpec>) -> Result<Policy, ConfigError> {
@@ -352,37 +223,6 @@ fn on_unknown(
     }
 }
 
-pub(super) fn to(spec: Option<&ToSpec>) -> Result<To, ConfigError> {
-    match spec.map(|spec| (&spec.queue, &spec.endpoints)) {
-        None | Some((None, None)) => Ok(To::Subscribers),
-        Some((Some(queue), None)) => name("to.queue", queue).map(To::Queue),
-        Some((None, Some(endpoints))) if !endpoints.is_empty() => {
-            let ids = endpoints.iter().map(|id| name("to.endpoints", id));
-            ids.collect::<Result<_, _>>().map(To::Endpoints)
-        }
-        Some((None, Some(_))) => {
-            Err(ConfigError::new("to.endpoints", "the list is empty", "name endpoints, or leave `to` out"))
-        }
-        Some((Some(_), Some(_))) => {
-            Err(ConfigError::new("to", "queue and endpoints exclude each other", "give one of them"))
-        }
-    }
-}
-
-fn answer(spec: Option<&AnswerSpec>) -> Result<AnswerStyle, ConfigError> {
-    match spec {
-        None => Ok(AnswerStyle::Json),
-        Some(AnswerSpec::Word(word)) if word == "json" => Ok(AnswerStyle::Json),
-        Some(AnswerSpec::Word(word)) if word == "empty" => Ok(AnswerStyle::Empty),
-        Some(AnswerSpec::Status(status)) if (200..300).contains(status) => Ok(AnswerStyle::Status(*status)),
-        Some(AnswerSpec::Word(_) | AnswerSpec::Status(_)) => Err(ConfigError::new(
-            "answer",
-            "this is no answer to an accepted delivery",
-            "write \"json\", \"empty\" or a status from 200 to 299",
-        )),
-    }
-}
-
 fn own_headers(spec: &EndpointSpec) -> Result<Vec<(String, String)>, ConfigError> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte);
     spec.headers
@@ -415,7 +255,7 @@ fn own_headers(spec: &EndpointSpec) -> Result<Vec<(String, String)>, ConfigError
         .collect()
 }
 
-fn check_type_pattern(path: &str, pattern: &str) -> Result<(), ConfigError> {
+pub(super) fn check_type_pattern(path: &str, pattern: &str) -> Result<(), ConfigError> {
     let stars = pattern.matches('*').count();
     let fits = pattern == "*" || stars == 0 || (stars == 1 && pattern.ends_with(".*") && pattern.len() > 2);
     if pattern.is_empty() || !fits || pattern.len() > limits::TYPE_BYTES_MAX {
@@ -441,6 +281,18 @@ pub(super) fn owner(text: Option<&str>) -> Result<Option<Box<str>>, ConfigError>
         }
         text => Ok(text.map(Into::into)),
     }
+}
+
+/// A dead letter of the dead-letter queue itself would go round for ever.
+pub(super) fn dead_letter_queue(
+    own: &str,
+    queue: Option<&str>,
+) -> Result<Option<DestinationId>, ConfigError> {
+    if queue == Some(own) {
+        let problem = "a queue can't be the dead-letter queue of itself";
+        return Err(ConfigError::new("dead_letter_queue", problem, "name another queue"));
+    }
+    queue.map(|queue| name("dead_letter_queue", queue)).transpose()
 }
 
 pub(super) fn from_one(path: &str, value: u32) -> Result<u32, ConfigError> {

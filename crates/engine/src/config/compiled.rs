@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use posthaste_core::{DestinationId, DurationMs, LaneId, Policy, TenantId};
 use posthaste_receiver::{Signer, Verifier};
 
-use super::{KeyRule, LookUpRecipe, TypeRule};
+use super::{KeyRule, LookUpRecipe, Schema, TypeRule};
 
 /// An endpoint.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct Endpoint {
     pub headers: Vec<(String, String)>,
     /// What `webhook-id` is.
     pub webhook_id: WebhookId,
+    /// The queue that hears of its dead letters.
+    pub dead_letter_queue: Option<DestinationId>,
     /// Who answers for it.
     pub owner: Option<Box<str>>,
     /// Whether it takes part.
@@ -68,6 +70,8 @@ pub struct Queue {
     pub policy: Arc<Policy>,
     /// Its workers are asked whether an effect happened; after an attempt's end it may still act for so long.
     pub look_up_settle: Option<DurationMs>,
+    /// The queue that hears of its dead letters.
+    pub dead_letter_queue: Option<DestinationId>,
     /// Who answers for it.
     pub owner: Option<Box<str>>,
     /// Whether it takes part.
@@ -106,16 +110,68 @@ pub struct Source {
     pub to: To,
     /// How long the jobs wait first.
     pub delay: DurationMs,
+    /// What a body must look like.
+    pub schema: Option<Schema>,
+    /// The event types that are expected; empty: any, or none.
+    pub types: Vec<String>,
+    /// The media types that are expected, in lower case; empty: any.
+    pub content_types: Vec<String>,
+    /// What to do with a known key that comes with another payload.
+    pub on_key_reused: OnKeyReused,
+    /// How the provider asks whether this source is meant.
+    pub handshake: Option<Handshake>,
     /// Bytes of the largest body.
     pub body_limit: usize,
     /// What to answer.
     pub answer: AnswerStyle,
     /// Whether deliveries are accepted and kept while it is paused, instead of sent back.
     pub holds_when_paused: bool,
+    /// The queue that hears of its dead letters.
+    pub dead_letter_queue: Option<DestinationId>,
     /// Who answers for it.
     pub owner: Option<Box<str>>,
     /// Whether it takes part.
     pub enabled: bool,
+}
+
+/// What to do with a known key that comes with another payload. Row A10.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnKeyReused {
+    /// Keep it apart, and say so.
+    Quarantine,
+    /// Refuse it.
+    Reject,
+    /// Take it for a duplicate.
+    Accept,
+}
+
+/// How a provider asks whether a source is meant. Row A11.
+#[derive(PartialEq, Eq)]
+pub enum Handshake {
+    /// Slack's `url_verification`, signed as everything else.
+    Slack,
+    /// CloudEvents' protection against abuse.
+    CloudEvents {
+        /// The origins that may send; empty: whichever asks.
+        origins: Vec<String>,
+        /// Requests a minute; `None`: no limit.
+        rate: Option<u32>,
+    },
+    /// Meta's challenge.
+    Meta {
+        /// What `hub.verify_token` must be.
+        verify_token: String,
+    },
+}
+
+impl std::fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Slack => "Slack",
+            Self::CloudEvents { .. } => "CloudEvents",
+            Self::Meta { .. } => "Meta",
+        })
+    }
 }
 
 /// What a source answers to an accepted delivery.

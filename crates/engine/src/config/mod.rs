@@ -8,19 +8,23 @@ mod lane;
 mod look_up;
 mod rules;
 mod schedule;
+mod schema;
+mod source;
 mod spec;
 mod text;
 
-pub use compile::{compile_endpoint, compile_queue, compile_source};
-pub use compiled::{AnswerStyle, Endpoint, Queue, Source, To, WebhookId};
+pub use compile::{compile_endpoint, compile_queue};
+pub use compiled::{AnswerStyle, Endpoint, Handshake, OnKeyReused, Queue, Source, To, WebhookId};
 pub use error::ConfigError;
 pub use look_up::{LookUpNames, LookUpRecipe, look_up_sample};
-pub(crate) use rules::{Derivation, namespaced};
+pub(crate) use rules::{Derivation, QUARANTINE_PREFIX, hex, namespaced};
 pub use rules::{KeyRule, TypeRule};
 pub use schedule::{CatchUpSpec, Schedule, ScheduleSpec, compile_schedule};
+pub use schema::Schema;
+pub use source::compile_source;
 pub use spec::{
-    AnswerSpec, CircuitSpec, ClassifySpec, ClassifyTable, EndpointSpec, HmacSpec, OnUnknownSpec, OneOrMany,
-    QueueReconcileSpec, QueueSpec, ReconcileSpec, RetrySpec, SignedSpec, SourceSpec, ToSpec, ToldBy,
-    WebhookIdSpec, WhenPausedSpec,
+    AnswerSpec, CircuitSpec, ClassifySpec, ClassifyTable, EndpointSpec, HandshakeSpec, HmacSpec,
+    OnKeyReusedSpec, OnUnknownSpec, OneOrMany, QueueReconcileSpec, QueueSpec, ReconcileSpec, RetrySpec,
+    SignedSpec, SourceSpec, ToSpec, ToldBy, WebhookIdSpec, WhenPausedSpec,
 };
 pub use text::{DurationError, DurationText, format_duration, parse_duration, type_fits};

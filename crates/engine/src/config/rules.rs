@@ -8,6 +8,9 @@ use super::ConfigError;
 const KEY_REMEDY: &str = "write \"scheme\", \"header:NAME\", \"json:/POINTER\" or \"hash:json:/a,json:/b\"";
 const TYPE_REMEDY: &str = "write \"scheme\", \"header:NAME\" or \"json:/POINTER\"";
 
+/// Keys of what a source quarantined begin so, after the source's name.
+pub(crate) const QUARANTINE_PREFIX: &str = "quarantine:";
+
 /// How a key is derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyRule {
@@ -126,8 +129,10 @@ pub(crate) fn namespaced(source: &str, provider_key: &str) -> Option<MessageKey>
         return None;
     }
     let mut key = format!("{source}:");
-    for byte in provider_key.bytes() {
-        if byte.is_ascii_graphic() && byte != b'%' {
+    // What looks like the name of something quarantined must not be one.
+    let looks_quarantined = provider_key.starts_with(QUARANTINE_PREFIX);
+    for (at, byte) in provider_key.bytes().enumerate() {
+        if byte.is_ascii_graphic() && byte != b'%' && !(looks_quarantined && at == 0) {
             key.push(char::from(byte));
         } else {
             key.push('%');
@@ -235,6 +240,7 @@ mod tests {
         assert_eq!("gh:17", namespaced("gh", "17").unwrap().as_str());
         assert_eq!("gh:a%20b%25%C3%A9", namespaced("gh", "a b%é").unwrap().as_str());
         assert_eq!(None, namespaced("gh", ""));
+        assert_eq!("gh:%71uarantine:17", namespaced("gh", "quarantine:17").unwrap().as_str());
         let long = namespaced("gh", &"x".repeat(300)).unwrap();
         assert!(long.as_str().starts_with("gh:sha256:"), "{long}");
         assert_ne!(long, namespaced("gh", &"x".repeat(301)).unwrap());

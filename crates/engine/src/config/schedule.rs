@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{
     ConfigError, To, ToSpec,
-    compile::{bounded, name, owner, to},
+    compile::{bounded, name, owner},
+    source::to,
     text::DurationText,
 };
 use crate::schedules::{CatchUp, Timing};

@@ -208,6 +208,9 @@ pub struct EndpointSpec {
     /// What `webhook-id` is: `job` (default) or `message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook_id: Option<WebhookIdSpec>,
+    /// A queue that gets a message of type `posthaste.job.dead_lettered` for each of its dead letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letter_queue: Option<String>,
     /// Who answers for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
@@ -257,6 +260,9 @@ pub struct QueueSpec {
     /// When to try again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetrySpec>,
+    /// A queue that gets a message of type `posthaste.job.dead_lettered` for each of its dead letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letter_queue: Option<String>,
     /// Who answers for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
@@ -314,6 +320,30 @@ pub enum SignedSpec {
     Decoded,
 }
 
+/// What to do with a known key that comes with another payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnKeyReusedSpec {
+    /// Keep it apart for a person to look at, and say so.
+    Quarantine,
+    /// Answer 422: nothing is stored.
+    Reject,
+    /// Take it for a duplicate of the first one, and note that it differed.
+    Accept,
+}
+
+/// How a provider asks whether a source is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandshakeSpec {
+    /// A signed POST of `{"type":"url_verification","challenge":…}`.
+    Slack,
+    /// OPTIONS with `WebHook-Request-Origin`.
+    Cloudevents,
+    /// GET with `hub.mode=subscribe`, `hub.verify_token` and `hub.challenge`.
+    Meta,
+}
+
 /// A named intake for signed requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -350,6 +380,32 @@ pub struct SourceSpec {
     /// What the provider signs where it sends compressed bodies: `wire`, the bytes as sent (default), or `decoded`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed: Option<SignedSpec>,
+    /// What a body must look like, as JSON Schema: the schema itself, or in a file `"file:PATH"`. What doesn't is
+    /// quarantined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
+    /// The event types that are expected, as an endpoint's `types`; absent: any, or none. What is of another type is
+    /// quarantined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    /// The media types that are expected, without parameters; absent: any. What is of another one is quarantined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content_types: Vec<String>,
+    /// What to do with a known key that comes with another payload; `quarantine` unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_key_reused: Option<OnKeyReusedSpec>,
+    /// The handshake by which the provider asks whether this source is meant: `slack`, `cloudevents` or `meta`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<HandshakeSpec>,
+    /// What `hub.verify_token` must be, if `handshake = "meta"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify_token: Option<String>,
+    /// The origins that may send, if `handshake = "cloudevents"`; absent: whichever asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_origins: Vec<String>,
+    /// Requests a minute that such an origin may send; without one it is told that there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_rate: Option<u32>,
     /// Takes requests without a signature.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_unsigned: bool,
@@ -359,6 +415,9 @@ pub struct SourceSpec {
     /// What to do with deliveries while the source is paused: `refuse` (default) or `hold`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_paused: Option<WhenPausedSpec>,
+    /// A queue that gets a message of type `posthaste.job.dead_lettered` for each of its dead letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letter_queue: Option<String>,
     /// Who answers for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,

@@ -80,6 +80,7 @@ impl Bench {
             reconcile: None,
             classify: BTreeMap::new(),
             retry: None,
+            dead_letter_queue: None,
             owner: None,
             enabled: None,
         };
@@ -155,6 +156,7 @@ pub(crate) fn endpoint(id: &str) -> EndpointSpec {
         retry: None,
         headers: BTreeMap::new(),
         webhook_id: None,
+        dead_letter_queue: None,
         owner: None,
         enabled: None,
     }

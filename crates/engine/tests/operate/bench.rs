@@ -90,6 +90,7 @@ impl Bench {
                 reconcile: None,
                 classify: std::collections::BTreeMap::new(),
                 retry: None,
+                dead_letter_queue: None,
                 owner: None,
                 enabled: None,
             };

@@ -143,6 +143,7 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
         lines.push(field("means", reference::meaning(state)));
         lines.push(field("you can", reference::action(state)));
     }
+    lines.extend(dead_letter_lines(&answer["dead_letter"]).iter().map(|(name, value)| field(name, value)));
     output::text(&lines.join("\n"))?;
     let attempts = answer["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
     if attempts.is_empty() {
@@ -150,6 +151,21 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     }
     output::text("")?;
     output::table(ATTEMPT_HEADINGS, attempts.iter().map(attempt_row).collect())
+}
+
+/// Why it was given up, and what is safe to do next.
+fn dead_letter_lines(letter: &Value) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let mut add = |name, value: Option<&str>| lines.extend(value.map(|text| (name, output::printable(text))));
+    add("does not fit", letter["quarantine"]["problem"].as_str());
+    add("last error", letter["last_error"]["message"].as_str());
+    add("payload", letter["payload_ref"].as_str());
+    for next in letter["next"].as_array().into_iter().flatten() {
+        let safe = if next["safe"] == true { "safe" } else { "NOT SAFE by itself" };
+        let (action, why) = (next["action"].as_str().unwrap_or(""), next["why"].as_str().unwrap_or(""));
+        lines.push(("next", output::printable(&format!("{action} ({safe}): {why}"))));
+    }
+    lines
 }
 
 pub(super) fn attempt_row(attempt: &Value) -> Vec<String> {

@@ -160,6 +160,9 @@ async fn ask(
 /// What was done.
 fn done(answer: &Value) -> String {
     let next = answer["attempt"].as_u64().unwrap_or(0).saturating_add(1);
+    if let Some(message) = answer["message_id"].as_str() {
+        return format!("settled: it fits its source now, and went on as {}", output::printable(message));
+    }
     let due = answer["due_at"].as_str().map_or_else(|| "now".to_owned(), times::short);
     match (answer["result"].as_str(), answer["state"].as_str()) {
         (Some(result @ ("replayed" | "resent")), _) => {
@@ -235,6 +238,10 @@ fn next_steps(verb: &str, id: &str, code: &str, current: u64, state: &str) -> Ve
         ("attempt_changed", _) => vec![
             format!("the last attempt is {current} now; look: posthaste jobs show {id}"),
             format!("then: posthaste jobs {verb} {id} --attempt {current} --reason …"),
+        ],
+        ("still_quarantined", _) => vec![
+            "change its source's configuration, and replay it again; or".to_owned(),
+            format!("discard it: posthaste jobs cancel {id} --reason …"),
         ],
         ("not_dead_lettered", "committed") => {
             vec![format!(

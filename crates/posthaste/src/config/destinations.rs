@@ -309,7 +309,17 @@ const TENANT: TenantId = TenantId(1);
 
 fn check_source(spec: &SourceSpec) -> Result<(), ConfigError> {
     let secrets = references::resolve("secrets", &spec.secrets)?;
-    compile_source(TENANT, spec, &secrets).map(drop)
+    let mut opened = spec.clone();
+    if let Some(token) = &spec.verify_token {
+        opened.verify_token = references::resolve("verify_token", std::slice::from_ref(token))?.pop();
+    }
+    if let Some(serde_json::Value::String(reference)) = &spec.schema {
+        let file = reference.starts_with("file:").then(|| references::follow(reference)).flatten();
+        let problem = |problem| ConfigError::new("schema", problem, "write schema = \"file:PATH\"");
+        let text = file.unwrap_or_else(|| Err("a schema is a table, or stands in a file".to_owned()));
+        opened.schema = Some(posthaste_engine::parse_schema(&text.map_err(problem)?)?);
+    }
+    compile_source(TENANT, &opened, &secrets).map(drop)
 }
 
 /// The URL last: without one there would be no endpoint left in which to find other mistakes.
@@ -388,6 +398,16 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
                 excerpt: None,
             });
         };
+        let dead_letter_queue = match &one.spec {
+            Spec::Source(source) => &source.dead_letter_queue,
+            Spec::Endpoint(endpoint) => &endpoint.dead_letter_queue,
+            Spec::Queue(queue) => &queue.dead_letter_queue,
+        };
+        if let Some(id) = dead_letter_queue.as_deref().filter(|id| !ids.contains(&(one.tenant.as_str(), *id)))
+        {
+            let problem = format!("{id:?} is not in this configuration");
+            warn("dead_letter_queue", problem, "make it over the API before it is needed, or add it here");
+        }
         if let Spec::Endpoint(endpoint) = &one.spec
             && let Some((lease, first)) = retried_within_lease(endpoint)
         {

@@ -66,6 +66,7 @@ codes! {
     HeldByJob = "held_by_job", 409, "The ledger entry is held by a job";
     EntryChanged = "entry_changed", 409, "The ledger entry has changed";
     OutcomeUnknown = "outcome_unknown", 409, "The effect may have happened";
+    StillQuarantined = "still_quarantined", 409, "The delivery still does not fit its source";
     NoEvidence = "no_evidence", 409, "Nothing is known that would settle the job";
     TooManyRuns = "too_many_runs", 409, "Too many runs are under way";
     RunEnded = "run_ended", 409, "The run has ended";

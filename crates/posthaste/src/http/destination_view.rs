@@ -30,6 +30,9 @@ pub(crate) fn of_row(row: &DestinationRow, held: &Held, now: Timestamp) -> Map<S
             object.insert(format!("{field}_total"), total.into());
         }
     }
+    if let Some(token) = object.get_mut("verify_token") {
+        *token = HIDDEN.into();
+    }
     // Headers may hold credentials of the receiver's.
     if let Some(Value::Object(headers)) = object.get_mut("headers") {
         headers.values_mut().for_each(|value| *value = HIDDEN.into());

@@ -7,7 +7,7 @@ use axum::{
 };
 use http::{StatusCode, header, request::Parts};
 use posthaste_core::{Path, TenantId};
-use posthaste_engine::{IntakeRequest, Received, config::AnswerStyle};
+use posthaste_engine::{IntakeRequest, Received, Taken, config::AnswerStyle};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,18 +31,23 @@ pub(crate) struct IntakeAnswer<'a> {
     /// `msg_…`
     #[schema(value_type = String)]
     message_id: Shown<posthaste_core::MessageId>,
+    /// Why it was quarantined, if it was: it is kept, and not executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(examples("missing_key", "invalid_payload", "key_reused"))]
+    quarantined: Option<&'static str>,
 }
 
 /// Takes a signed delivery for a source of the default tenant.
 ///
 /// The signature stands for the API key. The answer leaves when the delivery is durable; a delivery that is known is
-/// answered 200. A source may be configured to answer with an empty body or a fixed status.
+/// answered 200. What is genuine and does not fit the source's configuration is quarantined: kept, not executed, its owner
+/// told, and answered 202. A source may be configured to answer with an empty body or a fixed status.
 #[utoipa::path(
     post, path = "/in/{source}", operation_id = "intake", tag = "intake", security(()),
     params(("source" = String, Path, description = "The source's name")),
     request_body(content = Vec<u8>, content_type = "*/*", description = "What the provider sends"),
     responses(
-        (status = 202, description = "New", body = IntakeAnswer<'static>),
+        (status = 202, description = "New, or new and quarantined: genuine, but of a shape that the source does not expect", body = IntakeAnswer<'static>),
         (status = 200, description = "Known already", body = IntakeAnswer<'static>),
         (status = 401, description = "`signature_invalid`, whatever the reason", body = ProblemJson, content_type = "application/problem+json"),
         (status = "4XX", description = "Refused; nothing is stored", body = ProblemJson, content_type = "application/problem+json"),
@@ -68,7 +73,7 @@ pub(super) async fn to_default_tenant(
     ),
     request_body(content = Vec<u8>, content_type = "*/*", description = "What the provider sends"),
     responses(
-        (status = 202, description = "New", body = IntakeAnswer<'static>),
+        (status = 202, description = "New, or new and quarantined: genuine, but of a shape that the source does not expect", body = IntakeAnswer<'static>),
         (status = 200, description = "Known already", body = IntakeAnswer<'static>),
         (status = 401, description = "`signature_invalid`, whatever the reason", body = ProblemJson, content_type = "application/problem+json"),
         (status = "4XX", description = "Refused; nothing is stored", body = ProblemJson, content_type = "application/problem+json"),
@@ -110,8 +115,10 @@ async fn take(state: &AppState, tenant: &str, source: &str, request: Request) ->
         body,
         correlation_id: &correlation_id,
     };
-    let received = engine.intake(tenant, source, request).await?;
-    Ok(answered(&received))
+    match engine.intake(tenant, source, request).await? {
+        Taken::Received(received) => Ok(answered(&received)),
+        Taken::Challenge(challenge) => Ok(super::handshake::plain(&challenge)),
+    }
 }
 
 /// The URL as the provider sees it.
@@ -133,6 +140,7 @@ fn answered(received: &Received) -> Response {
                 path: received.path.as_str(),
                 key: received.key.as_str(),
                 message_id: Shown(received.message),
+                quarantined: received.quarantined.map(posthaste_core::Cause::as_str),
             };
             json::answer(status, &answer)
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{time::Time, wire::EventIdOf};
+use super::{dead_letter::DeadLetterJson, time::Time, wire::EventIdOf};
 
 /// A job: one message owed to one destination.
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,6 +72,8 @@ pub(crate) struct JobJson {
     pub(crate) next_step: Option<&'static str>,
     /// The running attempt's lease.
     pub(crate) lease: Option<LeaseJson>,
+    /// Why it was given up, and what can be done; of a dead letter alone, and `null` in lists.
+    pub(crate) dead_letter: Option<DeadLetterJson>,
     /// Its attempts, oldest first, the running one last. `null` in lists.
     pub(crate) attempts: Option<Vec<AttemptJson>>,
 }
@@ -218,6 +220,7 @@ impl JobJson {
             cancel_requested: job.cancel_requested,
             next_step: next_step.map(NextStep::as_str),
             lease: lease.map(LeaseJson::of),
+            dead_letter: None,
             attempts: None,
         }
     }

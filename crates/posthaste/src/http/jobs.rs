@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::{
     AppState, Caller, Problem,
+    dead_letter::DeadLetterJson,
     job_view::JobJson,
     json::{answer, parse},
     paging::Page,
@@ -108,11 +109,13 @@ pub(super) async fn get(
     caller.require_read()?;
     let id = parse_id(&id)?;
     let known = state.engine().known(caller.tenant, id).await?.ok_or_else(|| unknown(&id.to_string()))?;
-    let message = message_of(&state, caller.tenant, &known.view.key).await?;
-    Ok(answer(
-        StatusCode::OK,
-        &JobJson::whole(&known.view, known.span, message).with_budgets(&known.view.job, known.remaining),
-    ))
+    let name = MessageName::Key(known.view.key.clone());
+    let message = state.engine().store().message(caller.tenant, name).await?;
+    let idempotent = state.engine().directory().policy(caller.tenant, id.lane()).idempotent;
+    let dead_letter = message.as_ref().and_then(|message| DeadLetterJson::of(&known, message, idempotent));
+    let whole = JobJson::whole(&known.view, known.span, message.map(|message| message.id))
+        .with_budgets(&known.view.job, known.remaining);
+    Ok(answer(StatusCode::OK, &JobJson { dead_letter, ..whole }))
 }
 
 /// Calls a job off.

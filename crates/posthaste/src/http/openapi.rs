@@ -17,8 +17,8 @@ use super::{
     bulk::{cancels, replays},
     classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, look_ups, messages, operate, overview, pauses, publish, queue,
-    reports, schedules, timeline,
+    handshake, health, intake, jobs, keys, ledger, look_ups, messages, operate, overview, pauses, publish,
+    queue, reports, schedules, timeline,
 };
 
 #[derive(OpenApi)]
@@ -87,6 +87,7 @@ use super::{
         keys::create,
         keys::list,
         keys::revoke,
+        handshake::to_default_tenant,
         health::healthz,
         health::readyz,
         health::metrics,
@@ -175,16 +176,19 @@ mod tests {
         let endpoint = json!({
             "id": "a", "url": "u", "types": ["*"], "secrets": ["s"], "concurrency": 1, "rate": "1/s", "circuit": {"failures": 1}, "timeout": "1s",
             "idempotent": true, "ledger_lease": "30s", "on_unknown": "retry", "reconcile": reconcile, "classify": {"404": "retry"}, "retry": retry, "headers": {"a": "b"}, "webhook_id": "job",
-            "owner": "o", "enabled": true,
+            "dead_letter_queue": "q", "owner": "o", "enabled": true,
         });
         let queue = json!({
             "name": "a", "lease": "1s", "deadline": "1s", "ledger": true, "idempotent": true, "on_unknown": "retry",
-            "reconcile": {"settle": "1m"}, "classify": {"timeout": "retry"}, "retry": retry, "owner": "o", "enabled": true,
+            "reconcile": {"settle": "1m"}, "classify": {"timeout": "retry"}, "retry": retry, "dead_letter_queue": "q",
+            "owner": "o", "enabled": true,
         });
         let source = json!({
             "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
             "to": {"queue": "q"}, "delay": "1s", "body_limit": 1, "tolerance": "1s", "signed": "wire", "allow_unsigned": true,
-            "answer": "json", "when_paused": "hold", "owner": "o", "enabled": true,
+            "answer": "json", "when_paused": "hold", "schema": {}, "types": ["a"], "content_types": ["a/b"],
+            "on_key_reused": "reject", "handshake": "meta", "verify_token": "t", "allowed_origins": ["o"], "allowed_rate": 1,
+            "dead_letter_queue": "q", "owner": "o", "enabled": true,
         });
         assert_eq!(fields_of("Endpoint"), read_by_the_engine::<EndpointSpec>(&endpoint));
         assert_eq!(fields_of("Queue"), read_by_the_engine::<QueueSpec>(&queue));

@@ -92,6 +92,9 @@ pub(crate) struct OperateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     believed_at: Option<Time>,
+    /// The message that a quarantined one went on as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
 }
 
 impl From<Judged> for OperateAnswer {
@@ -114,6 +117,7 @@ impl From<Operated> for OperateAnswer {
             evidence: operated.evidence.map(Evidence::as_str),
             verdict: None,
             believed_at: None,
+            message_id: operated.went_to.map(|message| message.to_string()),
         }
     }
 }
@@ -124,7 +128,8 @@ impl From<Operated> for OperateAnswer {
 /// job is settled instead (`result: settled`). Where an attempt may have acted it is refused with `outcome_unknown` and the
 /// evidence, unless the destination is declared `idempotent` or the asker says `assume: not_done`. No `Idempotency-Key` is
 /// needed: the very same request again, before the next attempt begins, gets the same answer; later it is refused with
-/// `attempt_changed` or `not_dead_lettered`.
+/// `attempt_changed` or `not_dead_lettered`. What a source quarantined is held against its configuration of today again: it
+/// goes on as the message `message_id` and is settled, or stays, with 409 `still_quarantined` and today's `cause`.
 #[utoipa::path(
     post, path = "/v1/jobs/{id}/replay", operation_id = "jobs.replay", tag = "jobs",
     params(("id" = String, Path, description = "`job_…`")),
@@ -295,6 +300,15 @@ impl From<OperateError> for Problem {
             OperateError::OutcomeUnknown { cause, known } => {
                 let problem = Self::new(Code::OutcomeUnknown, text).with("cause", cause.as_str());
                 with_evidence(problem, &known)
+            }
+            OperateError::StillQuarantined(unfit) => {
+                let problem = Self::new(Code::StillQuarantined, text).with("cause", unfit.cause.as_str());
+                match unfit.reuse {
+                    Some((field, message)) => {
+                        problem.with("field", field.as_str()).with("known_message_id", message.to_string())
+                    }
+                    None => problem,
+                }
             }
             OperateError::NoEvidence(known) => with_evidence(Self::new(Code::NoEvidence, text), &known),
         }

@@ -50,7 +50,6 @@ impl From<IntakeError> for Problem {
             IntakeError::UnknownSource(_) => Self::new(Code::UnknownSource, error.to_string()),
             IntakeError::SignatureInvalid(_) => Self::new(Code::SignatureInvalid, error.to_string()),
             IntakeError::Paused => Self::new(Code::SourcePaused, error.to_string()),
-            IntakeError::MissingKey => Self::new(Code::MissingKey, error.to_string()),
             IntakeError::UnsupportedEncoding => Self::new(Code::UnsupportedEncoding, error.to_string()),
             IntakeError::MalformedEncoding => Self::new(Code::InvalidBody, error.to_string()),
             IntakeError::TooLargeDecoded { .. } => Self::new(Code::PayloadTooLarge, error.to_string()),

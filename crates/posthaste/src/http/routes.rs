@@ -12,8 +12,8 @@ use super::{
     bulk::{cancels, replays},
     classes,
     destinations::{endpoints, queues, sources},
-    health, intake, jobs, keys, ledger, look_ups, messages, openapi, operate, overview, pauses, publish,
-    queue, reports, schedules, timeline, ui,
+    handshake, health, intake, jobs, keys, ledger, look_ups, messages, openapi, operate, overview, pauses,
+    publish, queue, reports, schedules, timeline, ui,
 };
 
 /// Everything on one listener: API, intake, pages, health.
@@ -38,8 +38,8 @@ fn finished(router: Router<AppState>, state: AppState) -> Router {
 
 fn intake() -> Router<AppState> {
     Router::new()
-        .route("/in/{source}", post(intake::to_default_tenant))
-        .route("/in/{tenant}/{source}", post(intake::to_tenant))
+        .route("/in/{source}", post(intake::to_default_tenant).fallback(handshake::to_default_tenant))
+        .route("/in/{tenant}/{source}", post(intake::to_tenant).fallback(handshake::to_tenant))
 }
 
 fn health() -> Router<AppState> {

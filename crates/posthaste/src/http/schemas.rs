@@ -56,6 +56,9 @@ pub(crate) struct EndpointSchema {
     headers: BTreeMap<String, String>,
     /// What `webhook-id` is: `job` (default) or `message`.
     webhook_id: Option<String>,
+    /// A queue that gets a message of type `posthaste.job.dead_lettered` for each of its dead letters.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples("dlq"))]
+    dead_letter_queue: Option<String>,
     /// Who answers for it.
     #[schema(max_length = 128, examples("team-payments"))]
     owner: Option<String>,
@@ -166,6 +169,9 @@ pub(crate) struct QueueSchema {
     classify: BTreeMap<String, serde_json::Value>,
     /// When to try again.
     retry: Option<RetrySchema>,
+    /// A queue that gets a message of type `posthaste.job.dead_lettered` for each of its dead letters.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples("dlq"))]
+    dead_letter_queue: Option<String>,
     /// Who answers for it.
     #[schema(max_length = 128)]
     owner: Option<String>,
@@ -206,6 +212,30 @@ pub(crate) struct SourceSchema {
     /// What the provider signs where it sends compressed bodies: `wire`, the bytes as sent (default), or `decoded`.
     #[schema(examples("wire", "decoded"))]
     signed: Option<String>,
+    /// What a body must look like, as JSON Schema without references to anywhere else. What doesn't is quarantined.
+    #[schema(value_type = Option<Value>)]
+    schema: Option<serde_json::Value>,
+    /// The event types that are expected, as an endpoint's `types`; none: any. What is of another type is quarantined.
+    #[schema(required = false)]
+    types: Vec<String>,
+    /// The media types that are expected, without parameters; none: any. What is of another one is quarantined.
+    #[schema(required = false, examples("application/json"))]
+    content_types: Vec<String>,
+    /// What to do with a known key that comes with another payload: `quarantine` (default), `reject` or `accept`.
+    #[schema(examples("quarantine", "reject", "accept"))]
+    on_key_reused: Option<String>,
+    /// How the provider asks whether this source is meant: `slack`, `cloudevents` or `meta`.
+    #[schema(examples("slack", "cloudevents", "meta"))]
+    handshake: Option<String>,
+    /// What `hub.verify_token` must be, if `handshake` is `meta`.
+    #[schema(write_only)]
+    verify_token: Option<String>,
+    /// The origins that may send, if `handshake` is `cloudevents`; none: whichever asks.
+    #[schema(required = false)]
+    allowed_origins: Vec<String>,
+    /// Requests a minute that such an origin may send.
+    #[schema(minimum = 1)]
+    allowed_rate: Option<u32>,
     /// Takes requests without a signature.
     #[schema(required = false)]
     allow_unsigned: bool,
@@ -215,6 +245,9 @@ pub(crate) struct SourceSchema {
     /// What to do with deliveries while the source is paused: `refuse` (default) or `hold`.
     #[schema(examples("refuse", "hold"))]
     when_paused: Option<String>,
+    /// A queue that gets a message of type `posthaste.job.dead_lettered` for each of its dead letters.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples("dlq"))]
+    dead_letter_queue: Option<String>,
     /// Who answers for it.
     #[schema(max_length = 128)]
     owner: Option<String>,

@@ -43,8 +43,16 @@ struct Inner {
 }
 
 impl AppState {
-    /// The state of a server of `engine`.
+    /// The state of a server of `engine`, which tells of dead letters from now on. Within a runtime.
     pub fn new(engine: Arc<Engine>, options: AppOptions) -> Self {
+        let weak = Arc::downgrade(&engine);
+        engine.tell_by(Box::new(move |told| {
+            let idempotent = |job: &posthaste_core::Job| {
+                weak.upgrade()
+                    .is_some_and(|engine| engine.directory().policy(job.tenant, job.lane).idempotent)
+            };
+            super::dead_letter::describe(told, idempotent)
+        }));
         let bodies = Budget::new(options.limits.bodies_bytes_max);
         Self(Arc::new(Inner { engine, options, bodies }))
     }

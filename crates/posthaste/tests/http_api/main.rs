@@ -8,6 +8,7 @@ mod bulk;
 mod connections;
 mod document;
 mod field_cases;
+mod handshakes;
 mod harness;
 mod intake;
 mod ledger;
@@ -18,6 +19,7 @@ mod pages;
 mod pauses;
 mod payload;
 mod publish;
+mod quarantine;
 mod schedules;
 #[path = "../server/mod.rs"]
 mod server;

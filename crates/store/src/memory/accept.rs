@@ -49,6 +49,7 @@ impl Tables {
         let others = names.skip(1).map(|(kind, key)| (key.clone(), kind)).collect();
         let targets = accepting::distinct(std::mem::take(&mut new.targets));
         let due_at = accepting::due_at(new.due, now);
+        let quarantine = accepting::quarantine(new.due);
         self.last_seq += 1;
         let seq = self.last_seq;
         let jobs_total = targets.len();
@@ -62,7 +63,7 @@ impl Tables {
         if targets.len() > limits::FANOUT_INLINE_MAX || held_by.is_some() {
             self.fanouts.insert(seq, FanOut { tenant, message: id, due_at, targets, made: 0, held_by });
         } else {
-            let birth = Birth { tenant, message: id, due_at, now, share: Share::Fresh };
+            let birth = Birth { tenant, message: id, due_at, now, share: Share::Fresh, quarantine };
             for target in targets {
                 self.make_job(birth, target);
             }
@@ -143,7 +144,7 @@ impl Tables {
             let (tenant, message) = (fan_out.tenant, fan_out.message);
             let accepted_at = self.messages[&(tenant, message)].accepted_at;
             let share = self.fan_out_share(tenant, accepted_at, fan_out.due_at, now);
-            let birth = Birth { tenant, message, due_at: fan_out.due_at, now, share };
+            let birth = Birth { tenant, message, due_at: fan_out.due_at, now, share, quarantine: None };
             let left = &fan_out.targets[fan_out.made..];
             for target in left.iter().take(jobs_max - jobs).cloned().collect::<Vec<_>>() {
                 lanes.insert((tenant, target.lane));

@@ -29,7 +29,7 @@ use crate::{
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied, LedgerCommand, LedgerEntry,
     MessageName, MessageView, NamedJob, NewBulkRun, NewMessage, Reads, Retain, Retire, Retired, StateCount,
-    Store, StoreError, StoreStatus,
+    Store, StoreError, StoreStatus, Tell, Untold,
 };
 
 /// A store that forgets everything with the process.
@@ -260,5 +260,19 @@ impl Retain for MemoryStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
         self.at_once(move |tables, _| tables.archived_in(&file, after, limit))
+    }
+}
+
+impl Tell for MemoryStore {
+    fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>, StoreError>> {
+        self.at_once(move |tables, _| tables.untold.values().take(limit).copied().collect())
+    }
+
+    fn told(&self, rows: Vec<Untold>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.at_once(move |tables, _| {
+            for row in rows {
+                tables.untold.remove(&(row.tenant, row.job, row.at));
+            }
+        })
     }
 }

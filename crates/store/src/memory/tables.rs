@@ -9,8 +9,8 @@ use posthaste_core::{
 
 use super::retention::{Archived, ArchivedEntry};
 use crate::{
-    ApiKeyRow, ArchiveFile, AttemptView, BulkRun, CustodyEntry, DestinationRow, KeyKind, LaneEvent,
-    LedgerEntry, NewMessage, ScheduleRow, Stage, Target, step,
+    ApiKeyRow, ArchiveFile, AttemptView, BulkRun, CustodyEntry, DestinationRow, KeyKind, LaneEvent, LaneHead,
+    LedgerEntry, NewMessage, ScheduleRow, Stage, Target, Untold, step,
 };
 
 /// The epoch of every store in memory: it can't go back in time.
@@ -49,6 +49,8 @@ pub(super) struct Tables {
     pub(super) archive_files: BTreeMap<Box<str>, ArchiveFile>,
     pub(super) schedules: BTreeMap<(TenantId, DestinationId), ScheduleRow>,
     pub(super) bulk_runs: BTreeMap<(TenantId, RunId), BulkRun>,
+    /// Dead letters that nobody was told of yet.
+    pub(super) untold: BTreeMap<(TenantId, JobId, Timestamp), Untold>,
     /// The fence of a key without a row, if it is above 1.
     pub(super) first_fence: u64,
 }
@@ -104,6 +106,7 @@ impl Tables {
         let taken = self.jobs.insert((job.tenant, job.id), entry);
         assert!(taken.is_none(), "{} was made twice", job.id);
         self.index(job);
+        self.note_untold(job);
     }
 
     /// Writes what the core decided over the rows of `before`.
@@ -112,6 +115,17 @@ impl Tables {
         let entry = self.jobs.get_mut(&(after.tenant, after.id)).expect("the job was read under this lock");
         (entry.row, entry.lease) = after.to_rows();
         self.index(after);
+        if !matches!(before.state, State::DeadLettered { .. }) {
+            self.note_untold(after);
+        }
+    }
+
+    /// Notes a job that became a dead letter; any other is none of it.
+    fn note_untold(&mut self, job: &Job) {
+        if let State::DeadLettered { at, cause } = job.state {
+            let untold = Untold { tenant: job.tenant, job: job.id, at, attempt: job.attempt, cause };
+            self.untold.insert((job.tenant, job.id, at), untold);
+        }
     }
 
     fn index(&mut self, job: &Job) {

@@ -197,7 +197,8 @@ impl Session<'_> {
             return Ok(Acceptance::New(accepted));
         }
         let (tenant, message) = (new.tenant, new.id);
-        let birth = Birth { tenant, message, due_at, now: self.now, share: Share::Fresh };
+        let quarantine = accepting::quarantine(new.due);
+        let birth = Birth { tenant, message, due_at, now: self.now, share: Share::Fresh, quarantine };
         for target in targets {
             let extra = Extra { wire_id: target.wire_id.clone(), owner: target.owner.clone() };
             let job = self.make_job(birth, target.lane, target.kind, &extra)?;

@@ -105,7 +105,7 @@ impl Session<'_> {
     fn make_chunk(&mut self, chunk: &Chunk) -> Result<(), Fault> {
         let (tenant, message, due_at) = (chunk.tenant, chunk.message, chunk.due_at);
         let share = self.fan_out_share(tenant, chunk.accepted_at, due_at)?;
-        let birth = Birth { tenant, message, due_at, now: self.now, share };
+        let birth = Birth { tenant, message, due_at, now: self.now, share, quarantine: None };
         for owed in &chunk.owed {
             self.make_job(birth, owed.lane, owed.kind, &owed.extra)?;
         }

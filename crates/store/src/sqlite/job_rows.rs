@@ -132,6 +132,7 @@ impl Session<'_> {
         let (row, lease) = job.to_rows();
         debug_assert!(lease.is_none(), "a new job is not leased");
         self.counts.moved(job.tenant, None, row.state);
+        self.note_untold(&row)?;
         if row.state.is_settled() { self.insert_done(&row, extra) } else { self.insert_live(&row, extra) }
     }
 
@@ -140,6 +141,9 @@ impl Session<'_> {
         let (old, old_lease) = before.to_rows();
         let (new, new_lease) = after.to_rows();
         self.counts.moved(after.tenant, Some(old.state), new.state);
+        if old.state != StateName::DeadLettered {
+            self.note_untold(&new)?;
+        }
         match (old.state.is_settled(), new.state.is_settled()) {
             (false, false) => self.write_live(&old, old_lease.as_ref(), &new, new_lease.as_ref()),
             (true, true) if old == new => Ok(()),

@@ -43,6 +43,7 @@ mod targets;
 mod tests;
 mod turns;
 mod unsettled;
+mod untold;
 mod weight;
 mod work;
 mod writer;

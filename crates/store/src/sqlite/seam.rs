@@ -15,7 +15,7 @@ use crate::{
     CustodyEntry, DestinationRow, Expiry, ExpiryRequest, FanOutStep, Indexed, JobBrief, JobCommand,
     JobFilter, JobView, LaneHead, LeaseGrant, LeaseRequest, LedgerApplied, LedgerCommand, LedgerEntry,
     MessageName, MessageView, NamedJob, NewMessage, Reads, Retain, Retire, Retired, StateCount, Store,
-    StoreError, StoreStatus,
+    StoreError, StoreStatus, Tell, Untold,
 };
 
 impl Store for SqliteStore {
@@ -208,6 +208,16 @@ impl Retain for SqliteStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Indexed>, StoreError>> {
         self.read((file, after, limit), |session, input| session.archived_in(input))
+    }
+}
+
+impl Tell for SqliteStore {
+    fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>, StoreError>> {
+        self.read(limit, |session, input| session.untold(*input))
+    }
+
+    fn told(&self, rows: Vec<Untold>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.write(Background, None, weight::of_untold(&rows), rows, |session, input| session.told(input))
     }
 }
 

@@ -45,8 +45,7 @@ statements! {
         ledger_find ledger_put ledger_any ledger_first_fence ledger_delete ledger_fences_raise
         messages_delete jobs_done_delete_all attempts_delete_all custody_delete
         archived_insert archived_accepted archived_entries_put archived_entries_find archive_files_insert
-        bulk_runs_find bulk_runs_of_key bulk_runs_live bulk_runs_insert bulk_runs_write
-        bulk_dead bulk_live bulk_message bulk_class
+        bulk_runs_find bulk_runs_of_key bulk_runs_live bulk_runs_insert bulk_runs_write bulk_dead bulk_live bulk_message bulk_class untold_put untold_delete
     }
 }
 
@@ -66,7 +65,7 @@ statements! {
         ledger_find ledger_any
         look_ups_lane look_ups_of_lane sweep_live sweep_dead
         archived_in archived_entries_in archived_entries_find archive_files_list
-        bulk_runs_find bulk_runs_list bulk_runs_running bulk_dead bulk_live bulk_message bulk_class
+        bulk_runs_find bulk_runs_list bulk_runs_running bulk_dead bulk_live bulk_message bulk_class untold_list
     }
 }
 

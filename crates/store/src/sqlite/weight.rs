@@ -106,3 +106,7 @@ pub(super) fn of_retired(records: &[Retire]) -> usize {
     };
     records.iter().map(size).sum()
 }
+
+pub(super) fn of_untold(rows: &[crate::Untold]) -> usize {
+    rows.len() * ROW
+}

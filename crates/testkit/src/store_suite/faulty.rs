@@ -13,7 +13,7 @@ use posthaste_store::{
     LaneCommand, LaneEvent, LaneHead, LaneView, Lanes, LeaseGrant, LeaseRequest, LedgerAction, LedgerApplied,
     LedgerCommand, LedgerEntry, LookUps, MessageName, MessageView, NamedJob, NewBulkRun, NewMessage,
     Provable, Reads, Retain, Retire, Retired, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules,
-    StateCount, Steered, Store, StoreError, StoreStatus, SweepCursor, Unsettled,
+    StateCount, Steered, Store, StoreError, StoreStatus, SweepCursor, Tell, Unsettled, Untold,
 };
 
 /// One fault.
@@ -442,5 +442,15 @@ impl Lanes for Faulty {
 
     fn held_jobs(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
         self.inner.held_jobs()
+    }
+}
+
+impl Tell for Faulty {
+    fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>, StoreError>> {
+        self.inner.untold(limit)
+    }
+
+    fn told(&self, rows: Vec<Untold>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.told(rows)
     }
 }

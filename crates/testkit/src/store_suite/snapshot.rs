@@ -47,6 +47,7 @@ pub async fn snapshot(store: &dyn Store, scope: &Scope) -> Snapshot {
     rows.insert("lanes".to_owned(), format!("{:?}", store.lanes().await.unwrap()));
     rows.insert("scheduling".to_owned(), format!("{:?}", store.scheduling().await.unwrap()));
     rows.insert("held jobs".to_owned(), format!("{:?}", store.held_jobs().await.unwrap()));
+    rows.insert("untold".to_owned(), format!("{:?}", store.untold(usize::MAX >> 1).await.unwrap()));
     for (tenant, name) in &scope.names {
         let found = store.message(*tenant, MessageName::Key(name.clone())).await.unwrap();
         rows.insert(format!("name {tenant:?} {name}"), format!("{:?}", found.map(|view| view.id)));

@@ -15,6 +15,7 @@ mod retention;
 mod schedules;
 mod tenants;
 mod unsettled;
+mod untold;
 
 use super::Case;
 
@@ -36,5 +37,6 @@ pub fn groups() -> Vec<(&'static str, &'static [Case])> {
         ("schedules", schedules::CASES),
         ("tenants", tenants::CASES),
         ("unsettled", unsettled::CASES),
+        ("untold", untold::CASES),
     ]
 }

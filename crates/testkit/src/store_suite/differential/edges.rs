@@ -150,7 +150,9 @@ fn without_time(mut node: Node) -> Node {
             lease.deadline_at = TO_COME;
         }
         State::Committed { evidence, .. } => *evidence = Evidence::Worker,
-        State::DeadLettered { cause, .. } => *cause = Cause::Permanent,
+        State::DeadLettered { cause, .. } => {
+            *cause = if cause.is_quarantine() { Cause::MissingKey } else { Cause::Permanent };
+        }
         State::Cancelled { .. } => {}
     }
     job.reason = None;
@@ -237,7 +239,8 @@ fn commands() -> Vec<Command> {
         Command::Cancel { reason: "".into() },
         Command::Settle { evidence: Evidence::Reconciled },
         Command::Settle { evidence: Evidence::Ledger },
-        Command::Abandon { cause: Cause::EndpointGone },
+        Command::Abandon { cause: Cause::MissingKey },
+        Command::Abandon { cause: Cause::InvalidPayload },
     ];
     for seen in attempts().map(Some).chain([None]) {
         commands.push(Command::Resend { seen, reason: "".into() });

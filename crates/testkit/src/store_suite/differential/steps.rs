@@ -113,6 +113,7 @@ impl World {
             1 => Due::At(self.now().after(DurationMs::from_secs(40))),
             2 => Due::In(DurationMs::from_secs(3)),
             3 => Due::In(DurationMs::from_hours(2)),
+            4 if targets.len() == 1 => Due::Never(posthaste_core::Cause::MissingKey),
             _ => Due::In(DurationMs::ZERO),
         };
         NewMessage {
