@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// A source that is paused sends deliveries back, unless it keeps them.
-    fn refuse_if_paused(&self, directory: &crate::Directory, source: &Source) -> Result<(), IntakeError> {
+    fn refuse_if_paused(&self, directory: &Directory, source: &Source) -> Result<(), IntakeError> {
         let paused = || {
             let entry = directory.find(source.tenant, &source.id)?;
             self.held(entry).paused

@@ -239,6 +239,7 @@ impl Engine {
         self.pipeline(&directory, source, genuine).await.map_err(|error| match error {
             IntakeError::Engine(error) => OperateError::Engine(error),
             other @ (IntakeError::UnknownSource(_)
+            | IntakeError::Paused
             | IntakeError::SignatureInvalid(_)
             | IntakeError::UnsupportedEncoding
             | IntakeError::MalformedEncoding

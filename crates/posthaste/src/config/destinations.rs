@@ -402,6 +402,7 @@ pub(super) fn warnings(declared: &[Declared]) -> Vec<Fault> {
             Spec::Source(source) => &source.dead_letter_queue,
             Spec::Endpoint(endpoint) => &endpoint.dead_letter_queue,
             Spec::Queue(queue) => &queue.dead_letter_queue,
+            Spec::Schedule(_) => &None,
         };
         if let Some(id) = dead_letter_queue.as_deref().filter(|id| !ids.contains(&(one.tenant.as_str(), *id)))
         {

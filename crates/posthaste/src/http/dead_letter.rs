@@ -62,7 +62,7 @@ pub(crate) struct LastErrorJson {
     /// The error's text.
     message: Option<Box<str>>,
     /// The line of policy that decided what follows.
-    policy: &'static str,
+    policy: String,
 }
 
 /// Something that can be done.
@@ -132,7 +132,7 @@ impl LastErrorJson {
             status: end.details.status,
             code: end.details.code.clone(),
             message: end.details.message.clone(),
-            policy: end.policy,
+            policy: end.policy.to_string(),
         })
     }
 }

@@ -9,7 +9,7 @@ use posthaste_core::{
 
 use super::retention::{Archived, ArchivedEntry};
 use crate::{
-    ApiKeyRow, ArchiveFile, AttemptView, BulkRun, CustodyEntry, DestinationRow, KeyKind, LaneEvent, LaneHead,
+    ApiKeyRow, ArchiveFile, AttemptView, BulkRun, CustodyEntry, DestinationRow, KeyKind, LaneEvent,
     LedgerEntry, NewMessage, ScheduleRow, Stage, Target, Untold, step,
 };
 
