@@ -7,6 +7,7 @@
 pub mod archive;
 mod archived;
 mod bulk;
+mod came_to;
 pub mod config;
 mod decoding;
 mod delivery;
@@ -46,6 +47,7 @@ mod verdicts;
 mod waiters;
 
 pub use bulk::{BulkError, BulkStart, DryRun};
+pub use came_to::CameTo;
 pub use directory::{ApiKey, Destination, Directory, Entry, Scope};
 pub use engine::{Engine, EngineParts, Settings};
 pub use error::EngineError;
@@ -56,7 +58,7 @@ pub use ledger::{Claimed, LedgerClaim, LedgerError, LedgerSays, Shown};
 pub use manage::{HIDDEN, PutOutcome, hash_api_key, parse_schema};
 pub use metrics::{CommitMetrics, Metrics};
 pub use notice::{Describe, Notice, OPERATIONAL_PREFIX, Told};
-pub use operate::{Assume, CameTo, Known, OperateError, Operated, RoundAgain};
+pub use operate::{Assume, Known, OperateError, Operated, RoundAgain};
 pub use posthaste_store::Clock as StoreClock;
 pub use publish::{Publish, PublishDue, PublishTo, Published};
 pub use pull::{Consume, Consumed, WorkerAnswer, WorkerReport, WorkerSays};

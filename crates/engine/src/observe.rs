@@ -52,17 +52,22 @@ impl Engine {
         }
     }
 
-    fn observe_change(&self, tenant: TenantId, change: &Change) {
-        let job = &change.job;
-        if let Some(turned) = &change.turn {
-            self.observe_turn((tenant, job.lane), turned);
-        }
+    /// Wakes whoever takes the job's next step.
+    fn wake_for(&self, tenant: TenantId, job: &Job) {
         if let Some(due_at) = job.state.due_at() {
             self.wake_lane(tenant, job.lane, due_at);
         }
         if matches!(job.state, State::Retryable { next: NextStep::LookUp, .. }) {
             self.look_ups.wake();
         }
+    }
+
+    fn observe_change(&self, tenant: TenantId, change: &Change) {
+        let job = &change.job;
+        if let Some(turned) = &change.turn {
+            self.observe_turn((tenant, job.lane), turned);
+        }
+        self.wake_for(tenant, job);
         let event_id = self.event_id(tenant, change);
         let event_id = &event_id;
         if let Some(ended) = &change.ended {

@@ -14,7 +14,7 @@ use posthaste_store::{
     StoreError,
 };
 
-use crate::{Engine, EngineError, directory::Destination, quarantine::Unfit, timeline};
+use crate::{CameTo, Engine, EngineError, directory::Destination, quarantine::Unfit, timeline};
 
 /// How often a replay is decided while reports land between its refusal and the reading of the evidence.
 const DECISIONS_MAX: u32 = 4;
@@ -42,31 +42,6 @@ pub enum Assume {
     Nothing,
     /// It has not happened, though an attempt may have acted.
     NotDone,
-}
-
-/// What it came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CameTo {
-    /// The dead letter goes round again.
-    Replayed,
-    /// The committed job goes round again.
-    Resent,
-    /// Nothing is sent: the records show how it ended.
-    Settled,
-    /// It was judged, and goes on by itself.
-    Waits,
-}
-
-impl CameTo {
-    /// The word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Replayed => "replayed",
-            Self::Resent => "resent",
-            Self::Settled => "settled",
-            Self::Waits => "waits",
-        }
-    }
 }
 
 /// A job after it was operated on.

@@ -82,7 +82,7 @@ fn ended(server: &Server, id: &str) -> Value {
 #[cfg(feature = "faults")]
 #[tokio::test]
 async fn r_b9_a_run_that_is_killed_goes_on_and_replays_each_job_once() {
-    for faults in ["kill:mid_bulk:1", "kill:mid_bulk:4", "kill:before_commit:3", "kill:after_commit:3"] {
+    for faults in ["kill:mid_bulk:1", "kill:mid_bulk:4", "kill:before_commit:9", "kill:after_commit:9"] {
         let folder = folder();
         let server = serve(folder.path(), "");
         bury(&server, JOBS).await;

@@ -146,10 +146,28 @@ name = "lost"
 type = "tick"
 "#,
         expect![[r#"
-            fault: posthaste.toml:5:3: schedule: there is no such setting; known are store, listen, intake_listen, public_url, insecure, accept_deadline, drain_deadline, master_key, source, endpoint, queue, outbound, limits, retention, log
-              5 | [[schedule]]
-                |   ^^^^^^^^
-            posthaste.toml: 1 fault
+            fault: posthaste.toml:7:1: schedule[carts].cron: "25" is no hour; give 0 to 23
+              7 | cron = "0 25 * * *"
+                | ^^^^
+            fault: posthaste.toml:8:1: schedule[carts].timezone: "Berlin" is no time zone that is known; give a name of the IANA database, for example "Europe/Berlin", or "UTC"
+              8 | timezone = "Berlin"
+                | ^^^^^^^^
+            fault: posthaste.toml:10:1: schedule[carts].catch_up: unknown variant `some`, expected one of `skip`, `once`, `all`
+              10 | catch_up = "some"
+                 | ^^^^^^^^
+            fault: posthaste.toml:14:1: schedule[never].cron: "0 0 30 2 *" never comes: no month has such a day; correct the day or the month
+              14 | cron = "0 0 30 2 *"
+                 | ^^^^
+            fault: posthaste.toml:19:1: schedule[often].cron: the interval "5s" is out of range; write @every and 1m to 366d
+              19 | cron = "@every 5s"
+                 | ^^^^
+            fault: posthaste.toml:22:1: schedule[often].to: without a destination or a type the messages would reach nobody; give to = { queue = "…" } or to = { endpoints = ["…"] }, or a type to which endpoints subscribe
+              22 | [[schedule]]
+                 | ^^^^^^^^^^^^
+            fault: posthaste.toml:26:1: schedule[lost]: `cron` is missing; add for example cron = "30 2 * * *"
+              26 | [[schedule]]
+                 | ^^^^^^^^^^^^
+            posthaste.toml: 7 faults
         "#]],
     );
 }
@@ -392,6 +410,23 @@ on_unknown = "reconcile"
 [queue.classify]
 "404" = "retry"
 "#,
-        expect![[r#""#]],
+        expect![[r#"
+            fault: posthaste.toml:1:1: endpoint[a]: `settle` is missing; add it
+              1 | [[endpoint]]
+                | ^^^^^^^^^^^^
+            fault: posthaste.toml:7:1: endpoint[a].reconcile.settle: 1s is shorter than the timeout, 15s: a request that was cut off may be at work for as long again; give at least the timeout and the receiver's longest handling
+              7 | settle = "1s"
+                | ^^^^^^
+            fault: posthaste.toml:9:1: endpoint[a].classify.200: a 2xx is taken, whatever its body says; write a status ("404"), a range ("5xx") or a class ("timeout")
+              9 | "200" = "retry"
+                | ^^^^^
+            fault: posthaste.toml:12:1: queue[carts].on_unknown: nothing says how to look; add [queue.reconcile] with settle = "2m"
+              12 | on_unknown = "reconcile"
+                 | ^^^^^^^^^^
+            fault: posthaste.toml:14:1: queue[carts].classify.404: workers report classes, not statuses; write a class, for example "timeout": see `posthaste classes`
+              14 | "404" = "retry"
+                 | ^^^^^
+            posthaste.toml: 5 faults
+        "#]],
     );
 }

@@ -57,24 +57,7 @@ pub fn compile_endpoint(
     for (index, pattern) in spec.types.iter().enumerate() {
         check_type_pattern(&format!("types[{index}]"), pattern)?;
     }
-    for (index, secret) in secrets.iter().enumerate() {
-        check_signing_secret(secret).map_err(|error| {
-            ConfigError::new(
-                format!("secrets[{index}]"),
-                error.to_string(),
-                "give a whsec_… or whsk_… secret",
-            )
-        })?;
-    }
-    let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
-    let signer = if texts.is_empty() {
-        None
-    } else {
-        let refused = |error: posthaste_receiver::SecretError| {
-            ConfigError::new("secrets", error.to_string(), "see above")
-        };
-        Some(Signer::new(&texts).map_err(refused)?)
-    };
+    let signer = signer(secrets)?;
     let timeout = spec.timeout.map_or(TIMEOUT_DEFAULT, |text| text.0);
     bounded("timeout", timeout, DurationMs(100), TIMEOUT_MAX)?;
     let concurrency = spec.concurrency.unwrap_or(CONCURRENCY_DEFAULT);
@@ -111,6 +94,25 @@ pub fn compile_endpoint(
         owner: owner(spec.owner.as_deref())?,
         enabled: spec.enabled.unwrap_or(true),
     })
+}
+
+fn signer(secrets: &[String]) -> Result<Option<Signer>, ConfigError> {
+    for (index, secret) in secrets.iter().enumerate() {
+        check_signing_secret(secret).map_err(|error| {
+            ConfigError::new(
+                format!("secrets[{index}]"),
+                error.to_string(),
+                "give a whsec_… or whsk_… secret",
+            )
+        })?;
+    }
+    let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let refused =
+        |error: posthaste_receiver::SecretError| ConfigError::new("secrets", error.to_string(), "see above");
+    Signer::new(&texts).map(Some).map_err(refused)
 }
 
 /// Understands a queue.

@@ -1,3 +1,5 @@
+//! What cron expressions mean, and what they refuse.
+
 use super::*;
 
 /// Seconds of a local time such as `2026-03-29T02:30`.

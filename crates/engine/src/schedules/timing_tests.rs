@@ -1,3 +1,5 @@
+//! When schedules fire, through changes of the clock. Row B14.
+
 use super::*;
 
 fn timing(cron: &str, zone: &str) -> Timing {

@@ -181,7 +181,9 @@ fn next(known: &Known, cause: Cause, idempotent: bool) -> Vec<NextJson> {
 pub(crate) fn describe(told: Told<'_>, idempotent: impl Fn(&Job) -> bool) -> Vec<u8> {
     let value = match told {
         Told::DeadLetter { row, known, message } => {
-            let mut job = json!(JobJson::whole(&known.view, known.span, Some(message.id)));
+            let whole = JobJson::whole(&known.view, known.span, Some(message.id))
+                .with_budgets(&known.view.job, known.remaining);
+            let mut job = json!(whole);
             let letter =
                 DeadLetterJson::since(known, message, (row.at, row.cause), idempotent(&known.view.job));
             job["dead_letter"] = json!(letter);

@@ -6,6 +6,7 @@ mod archive;
 mod auth;
 mod body;
 mod bulk;
+mod bulk_json;
 mod classes;
 mod code;
 mod context;
