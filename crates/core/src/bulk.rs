@@ -180,11 +180,10 @@ impl BulkOutcome {
     pub fn of(reply: &Result<Answer, Refusal>, nature: Option<Nature>) -> Self {
         match (reply, nature) {
             (Err(refusal), _) => Self::Refused(refusal.code()),
-            (Ok(Answer::Cancel(CancelAnswer::Cancelled)), _) => Self::Done,
             (Ok(Answer::Cancel(CancelAnswer::Requested)), _) => Self::Requested,
             (Ok(Answer::Cancel(CancelAnswer::TooLate)), _) => Self::Refused("too_late"),
             (Ok(Answer::Moved { .. }), Some(Nature::SettledInstead)) => Self::Settled,
-            (Ok(Answer::Moved { .. }), _) => Self::Done,
+            (Ok(Answer::Moved { .. } | Answer::Cancel(CancelAnswer::Cancelled)), _) => Self::Done,
             (Ok(Answer::Leased { .. } | Answer::Extended { .. }), _) => Self::Refused("wrong_state"),
         }
     }

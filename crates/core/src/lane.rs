@@ -426,7 +426,7 @@ impl Scheduling {
 
     /// After it was paused; `None` if it is already.
     pub fn paused(&self, hold: Hold) -> Option<Self> {
-        self.paused.is_none().then(|| Self { paused: Some(hold), held_ms: self.held_ms })
+        self.paused.is_none().then_some(Self { paused: Some(hold), held_ms: self.held_ms })
     }
 
     /// After its pause ended; `None` if there is none.

@@ -96,7 +96,7 @@ pub(crate) fn fail(
                 job,
                 lease,
                 context,
-                End { report, reported: true, details, line: Cow::Borrowed("") },
+                &End { report, reported: true, details, line: Cow::Borrowed("") },
                 otherwise,
             )
         }
@@ -113,7 +113,7 @@ pub(crate) fn release(job: &Job, context: &Context<'_>, fence: Fence) -> Verdict
         Standing::Running(lease) => {
             let details = Details::default();
             let end = End { report, reported: true, details: &details, line: Cow::Borrowed("") };
-            end_without_success(job, lease, context, end, |next| {
+            end_without_success(job, lease, context, &end, |next| {
                 let due_at = context.now.after(release_delay(next.budgets.uncharged));
                 next.budgets.uncharged = next.budgets.uncharged.saturating_add(1);
                 next.state = if next.failed_before {
@@ -146,7 +146,7 @@ pub(crate) fn expire(job: &Job, context: &Context<'_>) -> Verdict {
         job,
         lease,
         context,
-        End { report, reported: false, details: &details, line: Cow::Borrowed("") },
+        &End { report, reported: false, details: &details, line: Cow::Borrowed("") },
         |next| {
             next.failed_before = true;
             if !started {
@@ -237,7 +237,7 @@ fn end_without_success(
     job: &Job,
     lease: &Lease,
     context: &Context<'_>,
-    end: End<'_>,
+    end: &End<'_>,
     otherwise: impl FnOnce(&mut Job) -> Cow<'static, str>,
 ) -> Verdict {
     let mut next = job.clone();
@@ -253,7 +253,13 @@ fn end_without_success(
     } else {
         otherwise(&mut next)
     };
-    let row = row_of_end(job, lease, context, End { line, ..end }, &next);
+    let row = row_of_end(
+        job,
+        lease,
+        context,
+        End { line, report: end.report, reported: end.reported, details: end.details },
+        &next,
+    );
     context.moved(job, next, Some(row), Nature::Plain)
 }
 

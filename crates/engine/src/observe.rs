@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use posthaste_core::{
-    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, LaneId, MessageKey, Nature, NextStep,
-    Refusal, State, StateName, TenantId,
+    Attempt, AttemptEnd, AttemptOutcome, CommandName, DestinationId, Job, LaneId, MessageKey, Nature,
+    NextStep, Refusal, State, StateName, TenantId,
 };
 use posthaste_store::{Applied, AppliedOutcome, Change, JobCommand, LeasedJob, StoreError};
 
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Wakes whoever takes the job's next step.
-    fn wake_for(&self, tenant: TenantId, job: &Job) {
+    fn wake_next_step(&self, tenant: TenantId, job: &Job) {
         if let Some(due_at) = job.state.due_at() {
             self.wake_lane(tenant, job.lane, due_at);
         }
@@ -67,7 +67,7 @@ impl Engine {
         if let Some(turned) = &change.turn {
             self.observe_turn((tenant, job.lane), turned);
         }
-        self.wake_for(tenant, job);
+        self.wake_next_step(tenant, job);
         let event_id = self.event_id(tenant, change);
         let event_id = &event_id;
         if let Some(ended) = &change.ended {

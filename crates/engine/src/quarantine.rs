@@ -17,12 +17,12 @@ use posthaste_store::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Directory, Engine, EngineError,
+    CameTo, Directory, Engine, EngineError,
     config::{QUARANTINE_PREFIX, Source, hex},
     directory::Destination,
     intake::{IntakeError, IntakeRequest, Received},
     notice::is_operational,
-    operate::{CameTo, Known, OperateError, Operated, RoundAgain},
+    operate::{Known, OperateError, Operated, RoundAgain},
     publish::{is_header_text, traceparent},
     reading::{Genuine, SchemeFacts, all_headers, event_type, header},
 };

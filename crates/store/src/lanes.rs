@@ -186,19 +186,19 @@ pub(crate) fn steered(lane: &Lane, command: &LaneCommand, now: Timestamp) -> Opt
     }
 }
 
-/// What a command makes of a tenant's scheduling: `None` if it can't do that, the inner one if it changes nothing.
+/// What a command makes of a tenant's scheduling: `None` if that changes nothing. Errors: it can't do that.
 pub(crate) fn scheduling_steered(
     scheduling: &Scheduling,
     command: &LaneCommand,
     now: Timestamp,
-) -> Option<Option<Scheduling>> {
+) -> Result<Option<Scheduling>, ()> {
     match command.act {
         LaneAct::Pause => {
             let hold = Hold { at: now, reason: command.reason.clone(), by: command.actor.clone() };
-            Some(scheduling.paused(hold))
+            Ok(scheduling.paused(hold))
         }
-        LaneAct::Resume => Some(scheduling.resumed(now)),
-        LaneAct::Disable | LaneAct::Enable => None,
+        LaneAct::Resume => Ok(scheduling.resumed(now)),
+        LaneAct::Disable | LaneAct::Enable => Err(()),
     }
 }
 

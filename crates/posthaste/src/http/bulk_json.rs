@@ -74,7 +74,7 @@ pub(crate) struct RunRequest {
     #[schema(examples("500/s"))]
     rate: Option<String>,
     /// Only count the jobs that fit; nothing is changed.
-    dry_run: Option<bool>,
+    pub(super) dry_run: Option<bool>,
 }
 
 /// How many jobs a run would be about.
@@ -82,13 +82,13 @@ pub(crate) struct RunRequest {
 #[schema(as = DryRun)]
 pub(crate) struct DryRunJson {
     /// Always.
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Jobs that fit.
-    matched: u64,
+    pub(super) matched: u64,
     /// Jobs that were looked at.
-    examined: u64,
+    pub(super) examined: u64,
     /// Whether those were all; otherwise `matched` is a part: the count ends after two million.
-    complete: bool,
+    pub(super) complete: bool,
 }
 
 /// What a run did, job by job.
@@ -192,7 +192,7 @@ pub(crate) struct FilterShown {
 }
 
 impl RunJson {
-    fn of(run: &BulkRun) -> Self {
+    pub(super) fn of(run: &BulkRun) -> Self {
         let (request, counts) = (&run.request, &run.counts);
         let refused_by_code =
             counts.refused.iter().map(|(code, count)| (code.to_string(), *count)).collect::<BTreeMap<_, _>>();
@@ -248,7 +248,12 @@ impl FilterShown {
 }
 
 impl RunRequest {
-    fn read(self, state: &AppState, tenant: TenantId, kind: RunKind) -> Result<BulkRequest, Problem> {
+    pub(super) fn read(
+        self,
+        state: &AppState,
+        tenant: TenantId,
+        kind: RunKind,
+    ) -> Result<BulkRequest, Problem> {
         let assume_not_done = match self.assume.as_deref() {
             None => false,
             Some("not_done") => true,
@@ -262,7 +267,7 @@ impl RunRequest {
 }
 
 impl FilterJson {
-    fn read(
+    pub(super) fn read(
         self,
         state: &AppState,
         tenant: TenantId,

@@ -61,6 +61,7 @@ pub(crate) struct ReconcileRequest {
     /// With a verdict: the job's `attempt` as it was seen.
     #[serde(default, deserialize_with = "maybe_seen")]
     #[schema(value_type = Option<u32>, minimum = 1)]
+    #[allow(clippy::option_option)] // left out, never tried, or a number
     attempt: Option<Option<Attempt>>,
     /// `true`: ask the receiver now, as the destination's `reconcile` says, instead of when it is due.
     #[serde(default)]
@@ -288,6 +289,7 @@ fn seen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Attempt>, D
 }
 
 /// The same, and it may be left out.
+#[allow(clippy::option_option)] // left out, never tried, or a number
 fn maybe_seen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Attempt>>, D::Error> {
     seen(deserializer).map(Some)
 }

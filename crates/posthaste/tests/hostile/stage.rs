@@ -51,6 +51,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Plays all faults at once, and waits until each endpoint's first attempt has ended.
+    #[allow(clippy::needless_pass_by_value)] // nobody needs them afterwards
     pub(crate) fn play(faults: Vec<Fault>) -> Self {
         assert!(faults.len() <= 100, "all are listed in one answer");
         let scripts = faults.iter().filter_map(|fault| Some((fault.id.clone(), fault.script.clone()?)));
@@ -144,6 +145,7 @@ pub(crate) fn given_up(status: u64) -> Expected {
 }
 
 /// Every job, by destination, once each has ended an attempt.
+#[allow(clippy::disallowed_methods)] // another process is looked at, now and then
 fn wait(server: &Server, count: usize) -> HashMap<String, Value> {
     // A bound, not a pace: the receivers hang for as long as they are let.
     for _ in 0..600 {

@@ -213,12 +213,8 @@ async fn r_a2_a_replay_runs_the_pipeline_with_todays_configuration() {
 async fn last_stage(server: &Server, answer: &Value, stage: &str) -> Value {
     let key = answer["key"].as_str().unwrap();
     let timeline = server.get(&format!("/v1/timeline?key={key}")).await.expect(200);
-    let entries = timeline["entries"].as_array().unwrap().iter();
-    entries
-        .filter(|entry| entry["stage"] == stage)
-        .next_back()
-        .unwrap_or_else(|| panic!("{timeline}"))
-        .clone()
+    let mut entries = timeline["entries"].as_array().unwrap().iter();
+    entries.rfind(|entry| entry["stage"] == stage).unwrap_or_else(|| panic!("{timeline}")).clone()
 }
 
 #[tokio::test]

@@ -51,26 +51,23 @@ impl Lanes for MemoryStore {
 impl Tables {
     fn steer(&mut self, command: &LaneCommand, now: Timestamp) -> Steered {
         let tenant = command.tenant;
-        let steered = match command.lane {
-            Some(lane) => {
-                let Some(row) = self.lanes.get_mut(&(tenant, lane)) else { return Steered::Missing };
-                let next = lanes::steered(&row.lane, command, now);
-                let changed = next.is_some();
-                row.lane = next.unwrap_or_else(|| row.lane.clone());
-                Steered::Lane { changed, lane: Box::new(row.lane.clone()) }
+        let steered = if let Some(lane) = command.lane {
+            let Some(row) = self.lanes.get_mut(&(tenant, lane)) else { return Steered::Missing };
+            let next = lanes::steered(&row.lane, command, now);
+            let changed = next.is_some();
+            row.lane = next.unwrap_or_else(|| row.lane.clone());
+            Steered::Lane { changed, lane: Box::new(row.lane.clone()) }
+        } else {
+            let known = self.scheduling.get(&tenant).cloned().unwrap_or_default();
+            let Ok(next) = lanes::scheduling_steered(&known, command, now) else {
+                return Steered::Missing;
+            };
+            let changed = next.is_some();
+            let scheduling = next.unwrap_or(known);
+            if changed {
+                self.scheduling.insert(tenant, scheduling.clone());
             }
-            None => {
-                let known = self.scheduling.get(&tenant).cloned().unwrap_or_default();
-                let Some(next) = lanes::scheduling_steered(&known, command, now) else {
-                    return Steered::Missing;
-                };
-                let changed = next.is_some();
-                let scheduling = next.unwrap_or(known);
-                if changed {
-                    self.scheduling.insert(tenant, scheduling.clone());
-                }
-                Steered::Scheduling { changed, scheduling }
-            }
+            Steered::Scheduling { changed, scheduling }
         };
         if let Steered::Lane { changed: true, .. } | Steered::Scheduling { changed: true, .. } = steered {
             self.note_lane(tenant, lanes::event_of(command, now));

@@ -59,29 +59,26 @@ impl Lanes for SqliteStore {
 impl Session<'_> {
     fn steer(&mut self, command: &LaneCommand) -> Result<Steered, Fault> {
         let (tenant, now) = (command.tenant, self.now);
-        let steered = match command.lane {
-            Some(id) => {
-                let Some(known) = self.lane(tenant, id)? else { return Ok(Steered::Missing) };
-                let next = lanes::steered(&known, command, now);
-                let changed = next.is_some();
-                let lane = next.unwrap_or_else(|| Lane::clone(&known));
-                if changed {
-                    self.put_lane(tenant, id, &lane)?;
-                }
-                Steered::Lane { changed, lane: Box::new(lane) }
+        let steered = if let Some(id) = command.lane {
+            let Some(known) = self.lane(tenant, id)? else { return Ok(Steered::Missing) };
+            let next = lanes::steered(&known, command, now);
+            let changed = next.is_some();
+            let lane = next.unwrap_or_else(|| Lane::clone(&known));
+            if changed {
+                self.put_lane(tenant, id, &lane)?;
             }
-            None => {
-                let known = self.scheduling(tenant)?;
-                let Some(next) = lanes::scheduling_steered(&known, command, now) else {
-                    return Ok(Steered::Missing);
-                };
-                let changed = next.is_some();
-                let scheduling = next.unwrap_or_else(|| Scheduling::clone(&known));
-                if changed {
-                    self.put_scheduling(tenant, &scheduling)?;
-                }
-                Steered::Scheduling { changed, scheduling }
+            Steered::Lane { changed, lane: Box::new(lane) }
+        } else {
+            let known = self.scheduling(tenant)?;
+            let Ok(next) = lanes::scheduling_steered(&known, command, now) else {
+                return Ok(Steered::Missing);
+            };
+            let changed = next.is_some();
+            let scheduling = next.unwrap_or_else(|| Scheduling::clone(&known));
+            if changed {
+                self.put_scheduling(tenant, &scheduling)?;
             }
+            Steered::Scheduling { changed, scheduling }
         };
         if let Steered::Lane { changed: true, .. } | Steered::Scheduling { changed: true, .. } = steered {
             self.note_lane(tenant, &lanes::event_of(command, now))?;

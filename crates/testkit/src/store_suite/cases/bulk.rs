@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use posthaste_core::{
-    BulkFilter, Cause, Class, Command, Effect, JobId, LaneId, Policy, RunControl, RunId, RunKind, RunState,
-    Share, StateName, TenantId, limits,
+    BulkFilter, Cause, Class, Command, DestinationId, Effect, JobId, LaneId, Policy, RunControl, RunId,
+    RunKind, RunState, Share, StateName, TenantId, limits,
 };
 use posthaste_store::{
     Begun, BulkChange, BulkCount, BulkRequest, BulkRun, BulkStep, BulkStepped, Controlled, LaneGate,
@@ -31,7 +31,8 @@ case_list![
 
 fn request(kind: RunKind, filter: BulkFilter) -> BulkRequest {
     let reason = "mended \"it\"".into();
-    BulkRequest { kind, filter, destination: None, reason, assume_not_done: false, per_second: 500 }
+    let destination = filter.lane.map(|_| DestinationId::new("orders").unwrap());
+    BulkRequest { kind, filter, destination, reason, assume_not_done: false, per_second: 500 }
 }
 
 fn new_run(bench: &Bench, tenant: TenantId, request: BulkRequest) -> NewBulkRun {
@@ -112,7 +113,7 @@ async fn r_b9_a_run_replays_what_nobody_can_have_done_and_counts_the_rest(bench:
 async fn r_b9_a_job_that_dies_again_is_not_replayed_twice_by_one_run(bench: Arc<Bench>) {
     let tenant = bench.tenant("default").await;
     let queue = bench.queue(tenant, "orders").await;
-    dead(&bench, tenant, &queue, &[("a", Effect::None)]).await;
+    dead(&bench, tenant, &queue, &[("a", Effect::None), ("c", Effect::None)]).await;
     let later = bench.job(tenant, "b", &queue).await;
     let run = begin(&bench, tenant, RunKind::Replay, BulkFilter::default()).await;
     bench.advance(posthaste_core::DurationMs(1));
@@ -123,13 +124,13 @@ async fn r_b9_a_job_that_dies_again_is_not_replayed_twice_by_one_run(bench: Arc<
     }
     let run = step(&bench, &run, 100).await.run;
     assert_eq!(
-        (RunState::Done, 1, 1, 1),
+        (RunState::Done, 2, 1, 2),
         (run.state, run.counts.done, run.counts.skipped, run.counts.matched)
     );
     assert_eq!(StateName::DeadLettered, bench.state(tenant, later).await);
     let jobs = bench.store().counts().await.unwrap();
     assert_eq!(
-        vec![(StateName::DeadLettered, 2)],
+        vec![(StateName::Scheduled, 1), (StateName::DeadLettered, 2)],
         jobs.iter().map(|one| (one.state, one.jobs)).collect::<Vec<_>>()
     );
 }
