@@ -186,7 +186,7 @@ pub struct JobFilter {
     pub limit: usize,
 }
 
-/// A line of policy as [`posthaste_core::AttemptEnd::policy`] holds it, read back. The first [`POLICY_LINES_MAX`] texts
+/// A line of policy as [`posthaste_core::AttemptEnd::policy`] holds it, read back. The first `POLICY_LINES_MAX` texts
 /// are kept for ever, so that the core's own lines cost nothing.
 pub fn policy_line(line: &str) -> Cow<'static, str> {
     static LINES: OnceLock<Mutex<Vec<&'static str>>> = OnceLock::new();

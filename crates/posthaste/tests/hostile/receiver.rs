@@ -43,7 +43,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Listens; `scripts`: by path, without the slash.
     pub(crate) fn start(scripts: HashMap<String, Vec<Act>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         let address = listener.local_addr().unwrap();
         let hits: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
         let (scripts, counted) = (Arc::new(scripts), Arc::clone(&hits));

@@ -58,9 +58,10 @@ impl Stage {
         let receiver = Receiver::start(scripts.collect());
         let folder = tempfile::tempdir().unwrap();
         let mut text = "[outbound]\nprivate_networks = [\"127.0.0.0/8\"]\nallow_http = true\n".to_owned();
-        for fault in &faults {
-            let url =
-                fault.url.clone().unwrap_or_else(|| format!("http://{}/{}", receiver.address, fault.id));
+        for (number, fault) in faults.iter().enumerate() {
+            // An address for each, so that none gets a connection that another one has made useless.
+            let here = || format!("http://127.0.1.{}:{}/{}", number + 1, receiver.address.port(), fault.id);
+            let url = fault.url.clone().unwrap_or_else(here);
             write!(
                 text,
                 "[[endpoint]]\nid = \"{}\"\nurl = \"{url}\"\ntypes = [\"*\"]\ntimeout = \"{TIMEOUT_MS}ms\"\nidempotent = true\n\
