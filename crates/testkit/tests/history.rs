@@ -306,6 +306,12 @@ fn honest() -> Story {
     [plain(), stale(), late(), retried(), sent(), delayed(), refused(), end].concat()
 }
 
+#[track_caller]
+fn holds(history: &[Record]) {
+    let told: Vec<_> = judge(history).violations.iter().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{told:#?}");
+}
+
 /// Fails unless `lie` makes an honest history break `rule` and no other.
 #[track_caller]
 fn breaks(rule: Rule, lie: impl FnOnce(&mut Story)) {
@@ -353,9 +359,8 @@ fn is_final_job(record: &Record, event_id: &str) -> bool {
 
 #[test]
 fn an_honest_history_passes() {
+    holds(&honest());
     let verdict = judge(&honest());
-    let told: Vec<_> = verdict.violations.iter().map(ToString::to_string).collect();
-    assert!(told.is_empty(), "{told:#?}");
     let wanted = [
         ("keys.acknowledged", 7),
         ("publishes.unanswered", 2),
@@ -454,7 +459,7 @@ fn r_b15_without_quiescence_a_job_may_still_run() {
     "leased".clone_into(&mut job.state);
     history.pop();
     history.push(Record::End(End { quiescence: false }));
-    assert!(judge(&history).violations.is_empty());
+    holds(&history);
 }
 
 #[test]
@@ -684,8 +689,7 @@ fn r_b3_a_refused_commit_that_was_heard_is_evidence() {
     let job = final_job(&mut history, 0, |job| job.event_id == "stale:carts");
     job.attempts[1].outcome = Some("lease_lost".to_owned());
     job.attempts[0].commit_heard = true;
-    let told: Vec<_> = judge(&history).violations.iter().map(ToString::to_string).collect();
-    assert!(told.is_empty(), "{told:#?}");
+    holds(&history);
 }
 
 #[test]
@@ -741,7 +745,7 @@ fn r_b3_a_late_holder_may_be_refused_to_give_back_what_it_no_longer_has() {
     job.attempts[0].late_outcome = None;
     "retryable".clone_into(&mut job.state);
     history.pop();
-    assert!(judge(&history).violations.is_empty());
+    holds(&history);
 }
 
 #[test]
@@ -764,6 +768,20 @@ fn r_b3_a_settled_job_that_ends_otherwise_is_found() {
         final_job(history, 0, |job| job.event_id == "plain:carts").attempts[0].late_outcome =
             Some("cancelled".to_owned());
     });
+}
+
+#[test]
+fn r_b9_a_dead_letter_is_committed_only_if_a_commit_was_heard() {
+    for (commit_heard, broken) in [(true, vec![]), (false, vec![Rule::Stale, Rule::Settled])] {
+        let mut history = honest();
+        let given_up = history.iter().position(|one| matches!(one, Record::Report(one) if one.gives_up));
+        let owns_up = report(Verb::Ack, "delayed", 1, 1_100, (409, "already_reported"));
+        history.insert(given_up.unwrap() + 1, Record::Report(owns_up));
+        let job = final_job(&mut history, 0, |job| job.event_id == "delayed:carts");
+        "committed".clone_into(&mut job.state);
+        job.attempts[0].commit_heard = commit_heard;
+        assert_eq!(broken, judge(&history).broken(), "{commit_heard}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::history::{
     checker::Findings,
     index::{Event, Index, Line, is_settled},
     kinds::Rule,
-    record::{HarnessAt, Report, ServerAt, Verb},
+    record::{HarnessAt, Report, ServerAt, ShownJob, Verb},
     rules::attempts::is_heard,
 };
 
@@ -118,6 +118,8 @@ fn may_be_superseded(event: &Event<'_>, report: &Report, by: HarnessAt) -> bool 
 }
 
 /// Row B3: what a reporter was told is settled, or the API showed as settled, is never given out again and ends so.
+///
+/// Row B9: but a dead letter of which a commit was heard is committed; its effect has happened.
 pub(super) fn settled(index: &Index<'_>, findings: &mut Findings) {
     for (event_id, event) in &index.events {
         // One that had been superseded is `stale`'s to find.
@@ -135,7 +137,8 @@ pub(super) fn settled(index: &Index<'_>, findings: &mut Findings) {
                     format!("{event_id} was {state} with attempt {attempt}, and attempt {later} followed");
                 findings.add(Rule::Settled, what, &[line, other]);
             }
-            if let Some(job) = event.last.iter().find(|job| job.state != state) {
+            let owned_up = |job: &ShownJob| state == "dead_lettered" && is_heard(event, job);
+            if let Some(job) = event.last.iter().find(|job| job.state != state && !owned_up(job)) {
                 let what = format!("{event_id} was {state} and is {}", job.state);
                 findings.add(Rule::Settled, what, &[line, job.line]);
             }
