@@ -26,6 +26,11 @@ impl SystemClock {
         Self { wall_at_start_ms: wall_ms(SystemTime::now()), started_at: Instant::now() }
     }
 
+    /// Time that begins at `now`: that of a store which several machines share.
+    pub fn start_at(now: Timestamp) -> Self {
+        Self { wall_at_start_ms: now.0, started_at: Instant::now() }
+    }
+
     /// Steady Unix time in milliseconds. Two reads are never out of order.
     pub fn now_ms(&self) -> i64 {
         steady_ms(self.wall_at_start_ms, self.started_at.elapsed())
@@ -51,6 +56,10 @@ impl StoreClock for SystemClock {
 }
 
 impl Clock for SystemClock {
+    fn wall(&self) -> Timestamp {
+        Timestamp(wall_ms(SystemTime::now()))
+    }
+
     fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             // Again, should the timer have fired within the millisecond before.

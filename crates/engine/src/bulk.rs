@@ -19,6 +19,9 @@ use crate::{Engine, EngineError, directory::Destination, pace::Pace};
 /// Time between looks for runs that nobody announced.
 const LIST_EVERY: DurationMs = DurationMs::from_secs(30);
 
+/// The same where another node may have begun one.
+const LIST_SHARED_EVERY: DurationMs = DurationMs::from_secs(1);
+
 /// After a look that failed.
 const LIST_PAUSE: DurationMs = DurationMs::from_secs(1);
 
@@ -176,7 +179,7 @@ impl Engine {
         let mut live: BTreeMap<(TenantId, RunId), Pace> = BTreeMap::new();
         let mut list_at = Timestamp(i64::MIN);
         loop {
-            if self.stop.is_cancelled() || self.is_draining() {
+            if self.is_draining() || !self.on_duty().await {
                 return;
             }
             if self.clock.now() >= list_at {
@@ -211,7 +214,7 @@ impl Engine {
                     let pace = known.get(&at).copied();
                     (at, pace.unwrap_or_else(|| Pace::new(run.request.per_second, now)))
                 }));
-                now.after(LIST_EVERY)
+                now.after(if self.store.shared().is_some() { LIST_SHARED_EVERY } else { LIST_EVERY })
             }
             Err(error) => {
                 tracing::warn!(event = "bulk_runs_unknown", error = %error);

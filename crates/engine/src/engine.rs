@@ -95,6 +95,7 @@ pub struct Engine {
     pub(crate) bulk_wake: tokio::sync::Notify,
     pub(crate) look_ups: LookUpDesk,
     pub(crate) teller: crate::notice::Teller,
+    pub(crate) nodes: crate::nodes::Nodes,
     /// Cancelled when loops must end.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -114,6 +115,7 @@ impl Engine {
     /// Errors: what the store says.
     pub async fn start(parts: EngineParts) -> Result<Arc<Self>, EngineError> {
         let engine = Arc::new(Self {
+            nodes: crate::nodes::Nodes::new(parts.store.shared().is_some()),
             store: parts.store,
             clock: parts.clock,
             sender: parts.sender,
@@ -150,6 +152,7 @@ impl Engine {
         engine.tasks.spawn(Arc::clone(&engine).run_bulk());
         engine.tasks.spawn(Arc::clone(&engine).run_look_ups());
         engine.tasks.spawn(Arc::clone(&engine).run_sweep());
+        engine.tasks.spawn(Arc::clone(&engine).run_nodes());
         Ok(engine)
     }
 

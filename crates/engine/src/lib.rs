@@ -27,6 +27,7 @@ mod loops;
 mod manage;
 mod message_ids;
 mod metrics;
+mod nodes;
 mod notice;
 mod observe;
 mod operate;

@@ -186,7 +186,7 @@ impl Engine {
     }
 
     async fn run_teller(self: Arc<Self>) {
-        loop {
+        while self.on_duty().await {
             let wake_at = match self.tell_all().await {
                 Ok(()) => self.clock.now().after(LOOK_EVERY),
                 Err(error) => {

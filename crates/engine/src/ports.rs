@@ -102,6 +102,11 @@ const _: fn(&dyn HttpSender) = |_| ();
 pub trait Clock: posthaste_store::Clock {
     /// Resolves at `at` or a little later. Cancel: safe.
     fn sleep_until(&self, at: posthaste_core::Timestamp) -> BoxFuture<'_, ()>;
+
+    /// What the machine's clock says, for comparison only.
+    fn wall(&self) -> posthaste_core::Timestamp {
+        self.now()
+    }
 }
 
 /// Opens and seals secrets: what is written in configuration, and what is kept in the store.

@@ -157,6 +157,9 @@ impl Engine {
                 () = self.stop.cancelled() => return,
             }
             wait = every;
+            if !self.on_duty().await {
+                return;
+            }
             match self.archive_now().await {
                 Ok(run) if run == ArchiveRun::default() => {}
                 Ok(run) => {

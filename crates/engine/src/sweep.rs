@@ -23,7 +23,7 @@ const STORE_PAUSE: DurationMs = DurationMs::from_secs(5);
 impl Engine {
     pub(crate) async fn run_sweep(self: Arc<Self>) {
         let mut place = None;
-        loop {
+        while self.on_duty().await {
             let begun = self.clock.now();
             let wake_at = match self.sweep_pass(&mut place).await {
                 Ok(()) => begun.after(EVERY),

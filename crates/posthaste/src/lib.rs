@@ -5,6 +5,8 @@ pub mod cli;
 pub mod config;
 mod demo;
 pub mod http;
+mod outbox;
 mod secrets;
 pub mod serve;
+mod stores;
 mod telemetry;

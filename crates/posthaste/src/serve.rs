@@ -5,10 +5,7 @@
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,13 +18,9 @@ use posthaste_adapters::{
 };
 use posthaste_core::DurationMs;
 use posthaste_engine::{
-    CommitMetrics, Engine, EngineParts, FileDestinations, Metrics, RetentionParts, Settings,
+    Engine, EngineParts, FileDestinations, Metrics, RetentionParts, Settings,
     archive::{Archive, FolderArchive},
     ports::HttpSender,
-};
-use posthaste_store::{
-    Reads, Store,
-    sqlite::{CommitWatch, SqliteOptions, SqliteStore},
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
@@ -39,9 +32,9 @@ use crate::{
     },
     http::{AppOptions, AppState, HttpLimits},
     secrets::{
-        GuardJudge, MasterKeyBytes, MissingKey, SEALED_PREFIX, SealedSecrets, is_api_key, key_file,
-        new_api_key, parse_master_key, read_or_make_key,
+        GuardJudge, SealedSecrets, is_api_key, new_api_key,
     },
+    stores::{OpenStore, master_key},
 };
 
 /// How long requests may take to be answered after the drain.
@@ -62,7 +55,7 @@ pub struct Running {
     /// The admin key, if one was made at this start: it can't be had again.
     pub admin_key: Option<SecretString>,
     engine: Arc<Engine>,
-    store: Arc<SqliteStore>,
+    store: OpenStore,
     stop_http: CancellationToken,
     servers: TaskTracker,
 }
@@ -81,10 +74,13 @@ impl std::fmt::Debug for Running {
 pub async fn start(config: &Config) -> anyhow::Result<Running> {
     #[cfg(feature = "faults")]
     posthaste_store::faults::check().map_err(anyhow::Error::msg)?;
-    let clock = SystemClock::start();
     let metrics = Metrics::new();
-    let store = open_store(config, clock.clone(), metrics.commits()).await?;
-    let secrets = SealedSecrets::new(&master_key(config, &store).await?);
+    let clock = SystemClock::start();
+    let store = OpenStore::open(config, clock.clone(), metrics.commits()).await?;
+    let shared = store.shared();
+    // Nodes that share a store share its time.
+    let clock = if shared.shared().is_some() { SystemClock::start_at(shared.status().await?.now) } else { clock };
+    let secrets = SealedSecrets::new(&master_key(config, &*shared).await?);
     let listener = bind(config.listen).await?;
     let intake_listener = match config.intake_listen {
         Some(address) => Some(bind(address).await?),
@@ -92,7 +88,6 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
     };
     let guard = Arc::new(Guard::new(config.guard.clone()));
     let sender: Arc<dyn HttpSender> = Arc::new(GuardedSender::new(Arc::clone(&guard), &sender_config())?);
-    let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
     let engine = Engine::start(EngineParts {
         store: shared,
         clock: Arc::new(clock),
@@ -117,10 +112,16 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
         servers: TaskTracker::new(),
     };
     running.serve(config, listener, intake_listener)?;
+    running.forward_outbox();
     Ok(running)
 }
 
 impl Running {
+    fn forward_outbox(&self) {
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop_http.clone());
+        self.servers.spawn(crate::outbox::forward(engine, stop));
+    }
+
     /// The engine.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
@@ -184,11 +185,7 @@ impl Running {
         self.servers.wait().await;
         let Self { engine, store, .. } = self;
         drop(engine);
-        // Closing empties the write-ahead log, which blocks.
-        let closed = tokio::task::spawn_blocking(move || drop(store)).await;
-        if let Err(error) = closed {
-            tracing::error!(event = "close_failed", %error);
-        }
+        store.close().await;
     }
 }
 
@@ -196,33 +193,6 @@ fn url_of(address: SocketAddr) -> String {
     let reachable =
         if address.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, address.port()).into() } else { address };
     format!("http://{reachable}")
-}
-
-async fn open_store(
-    config: &Config,
-    clock: SystemClock,
-    commits: CommitMetrics,
-) -> anyhow::Result<Arc<SqliteStore>> {
-    let mut options = SqliteOptions::new(&config.store, Arc::new(clock.clone()));
-    options.watch = Some(Arc::new(CommitTimes { clock, commits, begun_us: AtomicU64::new(0) }));
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(options)).await?;
-    Ok(Arc::new(opened?))
-}
-
-/// The configured master key, or the one in a file beside the store.
-async fn master_key(config: &Config, store: &SqliteStore) -> anyhow::Result<MasterKeyBytes> {
-    if let Some(key) = &config.master_key {
-        return parse_master_key(key.expose_secret()).map_err(anyhow::Error::msg);
-    }
-    let sealed = format!("\"{SEALED_PREFIX}");
-    let rows = store.destinations().await?;
-    let missing = if rows.iter().any(|row| row.config.contains(&sealed)) {
-        MissingKey::Refuse
-    } else {
-        MissingKey::Make
-    };
-    let path = key_file(&config.store);
-    tokio::task::spawn_blocking(move || read_or_make_key(&path, missing)).await?
 }
 
 /// Begins to archive, if it is configured. Errors: the archive can't be written to.
@@ -323,28 +293,4 @@ async fn first_key(engine: &Engine, config: &Config) -> anyhow::Result<Option<Se
     let key = new_api_key()?;
     engine.store_api_key(tenant, ADMIN_KEY_NAME, "admin", &key).await?;
     Ok(Some(key.into()))
-}
-
-/// Times the store's commits. One thread commits, so one instant is enough.
-struct CommitTimes {
-    clock: SystemClock,
-    commits: CommitMetrics,
-    begun_us: AtomicU64,
-}
-
-impl CommitTimes {
-    fn now_us(&self) -> u64 {
-        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
-    }
-}
-
-impl CommitWatch for CommitTimes {
-    fn begun(&self) {
-        self.begun_us.store(self.now_us(), Ordering::Relaxed);
-    }
-
-    fn committed(&self, rows: u64) {
-        let took = self.now_us().saturating_sub(self.begun_us.load(Ordering::Relaxed));
-        self.commits.observe(Duration::from_micros(took), rows);
-    }
 }

@@ -16,13 +16,22 @@ mod ledger;
 mod ledger_steps;
 pub mod memory;
 mod message;
+mod nodes;
+mod outbox;
+mod panic_text;
+pub mod postgres;
+mod queue;
 mod retention;
+mod rows;
 mod schedules;
 mod seam;
 pub mod sqlite;
 mod step;
+mod targets;
 mod unsettled;
 mod untold;
+mod watch;
+mod weight;
 
 pub use bulk::{
     Begun, Bulk, BulkChange, BulkCount, BulkCounted, BulkCounts, BulkRequest, BulkRun, BulkStep, BulkStepped,
@@ -45,6 +54,8 @@ pub use message::{
     Acceptance, AcceptedMessage, Due, Fingerprint, FingerprintField, JobBrief, KeyKind, MessageBody,
     MessageView, NewMessage, Target,
 };
+pub use nodes::{Met, Node, Shared};
+pub use outbox::{Outbox, OutboxOutcome, OutboxRow};
 pub use retention::{
     ArchiveFile, ArchivedMessage, EntryRecord, Expiry, ExpiryCursor, ExpiryRequest, Indexed, MessageRecord,
     Place, Retain, Retention, Retire, Retired,
@@ -55,3 +66,4 @@ pub use schedules::{
 pub use seam::{BoxFuture, Clock, FanOutStep, MessageName, Reads, Store, StoreStatus};
 pub use unsettled::{LookUpDue, LookUps, Provable, SweepCursor, Unsettled};
 pub use untold::{Tell, Untold};
+pub use watch::CommitWatch;

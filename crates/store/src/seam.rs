@@ -100,6 +100,11 @@ pub trait Store:
 
     /// Notes what stands in no other row. The entries are kept as given, each time they are given.
     fn note(&self, entries: Vec<CustodyEntry>) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// What the processes that share this store know of each other; `None`: it is one process's alone.
+    fn shared(&self) -> Option<&dyn crate::Shared> {
+        None
+    }
 }
 
 /// What one step of fan-out did.

@@ -3,8 +3,10 @@
 mod clock;
 pub mod history;
 pub mod model;
+mod postgres;
 mod sender;
 pub mod store_suite;
 
 pub use clock::ManualClock;
+pub use postgres::PostgresServer;
 pub use sender::{Scripted, ScriptedSender, answer, header};

@@ -55,7 +55,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<Outcome, Failure> {
     }
     let running = start(&config).await.map_err(failed)?;
     greet(&config, &running);
-    tracing::info!(event = "started", address = %running.address, store = %config.store.display());
+    tracing::info!(event = "started", address = %running.address, store = %config.store);
     loop {
         match signals.next().await {
             Asked::Reload => reload(&sources, &config, &running).await,
@@ -81,7 +81,7 @@ fn raise_open_files() {
 fn greet(config: &Config, running: &Running) {
     let count = |what: fn(&Spec) -> bool| config.declared.iter().filter(|one| what(&one.spec)).count();
     note(&format!("posthaste {}", env!("CARGO_PKG_VERSION")));
-    note(&format!("  store   {}", config.store.display()));
+    note(&format!("  store   {}", config.store));
     if let Some(file) = &config.file {
         let sources = count(|spec| matches!(spec, Spec::Source(_)));
         let endpoints = count(|spec| matches!(spec, Spec::Endpoint(_)));

@@ -10,6 +10,7 @@ pub mod horizons;
 mod references;
 mod retention;
 mod settings;
+mod store_at;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -24,6 +25,7 @@ use posthaste_engine::config::parse_duration;
 use secrecy::{ExposeSecret, SecretString};
 
 pub(crate) use self::references::follow;
+pub use self::store_at::StoreAt;
 pub use self::{
     destinations::{Declared, Spec, TENANT_DEFAULT},
     fault::{Fault, Faults, Place},
@@ -46,8 +48,8 @@ pub(crate) const PORT_DEFAULT: u16 = 8484;
 pub struct Config {
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// The database file.
-    pub store: PathBuf,
+    /// Where the store is.
+    pub store: StoreAt,
     /// API and UI; intake too unless `intake_listen` is given.
     pub listen: SocketAddr,
     /// Intake alone.
@@ -87,7 +89,7 @@ impl Config {
         let guard = |config: &Self| format!("{:?}", config.guard);
         let retention = |config: &Self| format!("{:?}", config.retention);
         let differ = [
-            ("store", self.store != new.store),
+            ("store", self.store.to_string() != new.store.to_string()),
             ("listen", self.listen != new.listen),
             ("intake_listen", self.intake_listen != new.intake_listen),
             ("public_url", self.public_url != new.public_url),
@@ -229,7 +231,7 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
     warnings.extend(destinations::warnings(&declared));
     Config {
         file,
-        store: layers.read("store", store).unwrap_or_else(|| "posthaste.db".into()),
+        store: layers.read("store", |value| StoreAt::parse(text(value)?)).unwrap_or_else(|| StoreAt::Sqlite("posthaste.db".into())),
         listen: layers.read("listen", |value| address(value, insecure)).unwrap_or(local),
         intake_listen: layers.read("intake_listen", |value| address(value, insecure)),
         public_url: layers.read("public_url", public_url),
@@ -255,18 +257,6 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
         warnings,
         declared,
     }
-}
-
-fn store(value: &toml::de::DeValue<'_>) -> Result<PathBuf, Wrong> {
-    let text = text(value)?;
-    if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty() && !path.starts_with(':'))
-    {
-        return Ok(path.into());
-    }
-    if text.starts_with("postgres:") || text.starts_with("postgresql:") {
-        return Err(Wrong::new("PostgreSQL is not in this build", "use store = \"sqlite:posthaste.db\""));
-    }
-    Err(Wrong::new("this is no store", "write for example store = \"sqlite:posthaste.db\""))
 }
 
 fn address(value: &toml::de::DeValue<'_>, insecure: bool) -> Result<SocketAddr, Wrong> {

@@ -56,3 +56,4 @@ pub use state::{AppOptions, AppState};
 
 pub(crate) use auth::Caller;
 pub(crate) use problem::Problem;
+pub(crate) use publish_request::{Head, read_publish};

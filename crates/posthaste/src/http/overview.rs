@@ -6,7 +6,7 @@ use axum::{extract::State, response::Response};
 use http::StatusCode;
 use posthaste_core::{LaneId, StateName, TenantId, Timestamp};
 use posthaste_engine::{Destination, Directory, Engine, Entry, ScheduleView};
-use posthaste_store::DestinationKind;
+use posthaste_store::{DestinationKind, Node};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,6 +31,25 @@ pub(crate) struct Overview {
     pub(crate) destinations: Vec<DestinationLine>,
     /// Schedules.
     pub(crate) schedules: Vec<ScheduleLine>,
+    /// The processes that share the store; none if it is one process's alone.
+    pub(crate) nodes: Vec<NodeLine>,
+}
+
+/// A process on a store that several share.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NodeLine {
+    /// Unique to each start.
+    pub(crate) name: Box<str>,
+    /// Its version.
+    pub(crate) version: Box<str>,
+    /// When it was seen first.
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) started_at: Time,
+    /// When it was seen last.
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) seen_at: Time,
+    /// How far its machine's clock is ahead of the store's, in milliseconds. Times that count are the store's.
+    pub(crate) skew_ms: i64,
 }
 
 /// A pause of scheduling.
@@ -116,6 +135,7 @@ impl Overview {
             now: Time(now),
             jobs,
             oldest_due_at: due.values().copied().min().filter(|due_at| *due_at <= now).map(Time),
+            nodes: engine.nodes().into_iter().map(node_line).collect(),
             schedules: engine.schedules(tenant).await?.into_iter().map(schedule_line).collect(),
             scheduling_paused: engine.scheduling_pause(tenant).map(|hold| SchedulingPause {
                 paused_at: Time(hold.at),
@@ -164,4 +184,9 @@ fn line(engine: &Engine, entry: &Entry, next_due_at: Option<Timestamp>) -> Desti
         },
         held: HeldJson::of(&held, engine.now()),
     }
+}
+
+fn node_line(node: Node) -> NodeLine {
+    let Node { name, version, skew_ms, started_at, seen_at } = node;
+    NodeLine { name, version, started_at: Time(started_at), seen_at: Time(seen_at), skew_ms }
 }

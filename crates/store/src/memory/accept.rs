@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Tables {
-    pub(super) fn accept(&mut self, new: NewMessage, now: Timestamp) -> Acceptance {
+    pub(crate) fn accept(&mut self, new: NewMessage, now: Timestamp) -> Acceptance {
         let Some((by, found)) = self.find_known(&new) else {
             return self.accept_new(new, now);
         };
@@ -50,8 +50,7 @@ impl Tables {
         let targets = accepting::distinct(std::mem::take(&mut new.targets));
         let due_at = accepting::due_at(new.due, now);
         let quarantine = accepting::quarantine(new.due);
-        self.last_seq += 1;
-        let seq = self.last_seq;
+        let seq = self.next_seq();
         let jobs_total = targets.len();
         let held_by = self.paused_source(tenant, new.source.as_ref()).filter(|_| !targets.is_empty());
         let message = Message { seq, accepted_at: now, jobs_total, duplicates: 0, others, given: new };
@@ -134,7 +133,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn fan_out(&mut self, jobs_max: usize, now: Timestamp) -> FanOutStep {
+    pub(crate) fn fan_out(&mut self, jobs_max: usize, now: Timestamp) -> FanOutStep {
         let mut lanes = std::collections::BTreeSet::new();
         let mut jobs = 0;
         while jobs < jobs_max

@@ -12,9 +12,12 @@ use crate::{
 };
 
 impl Tables {
-    pub(super) fn apply(&mut self, command: &JobCommand, now: Timestamp) -> Applied {
+    pub(crate) fn apply(&mut self, command: &JobCommand, now: Timestamp) -> Applied {
         let outcome = match self.jobs.get(&(command.tenant, command.job)).map(super::tables::JobEntry::job) {
-            None => AppliedOutcome::Missing,
+            None => match self.corrupt.get(&(command.tenant, command.job)) {
+                Some(corrupt) => AppliedOutcome::Corrupt(corrupt.clone()),
+                None => AppliedOutcome::Missing,
+            },
             Some(Err(corrupt)) => AppliedOutcome::Corrupt(corrupt),
             Some(Ok(job)) => {
                 if let Some(until) = command.hold_lane_until {
@@ -37,7 +40,7 @@ impl Tables {
     }
 
     /// Asks the core, and writes what it decided with what that leaves in custody.
-    pub(super) fn decide(
+    pub(crate) fn decide(
         &mut self,
         job: &Job,
         command: &JobCommand,
@@ -48,7 +51,7 @@ impl Tables {
     }
 
     /// The same for a job of a bulk run, which custody tells.
-    pub(super) fn decide_in(
+    pub(crate) fn decide_in(
         &mut self,
         job: &Job,
         command: &JobCommand,
@@ -77,7 +80,7 @@ impl Tables {
     }
 
     /// Writes what the core decided.
-    pub(super) fn write_verdict(
+    pub(crate) fn write_verdict(
         &mut self,
         job: &Job,
         verdict: Verdict,
@@ -109,7 +112,7 @@ impl Tables {
             EffectSpan::NONE
         };
         Facts {
-            epoch: EPOCH,
+            epoch: self.epoch.unwrap_or(EPOCH),
             own: own.map(record_of),
             entry,
             span,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Tables {
-    pub(super) fn bulk_begin(&mut self, new: &NewBulkRun, now: Timestamp) -> Begun {
+    pub(crate) fn bulk_begin(&mut self, new: &NewBulkRun, now: Timestamp) -> Begun {
         let known = |run: &&BulkRun| {
             run.tenant == new.tenant
                 && (run.id == new.id
@@ -29,7 +29,7 @@ impl Tables {
         Begun::New(Box::new(run))
     }
 
-    pub(super) fn bulk_step(&mut self, step: &BulkStep, now: Timestamp) -> Option<BulkStepped> {
+    pub(crate) fn bulk_step(&mut self, step: &BulkStep, now: Timestamp) -> Option<BulkStepped> {
         let mut run = self.bulk_runs.get(&(step.tenant, step.run))?.clone();
         let (mut taken, mut changes) = (0, Vec::new());
         if run.state != RunState::Running {
@@ -130,7 +130,7 @@ impl Tables {
         filter.fits_message(&given.key, given.event_type.as_deref()) && filter.fits_class(class)
     }
 
-    pub(super) fn bulk_control(
+    pub(crate) fn bulk_control(
         &mut self,
         tenant: TenantId,
         run: RunId,
@@ -147,7 +147,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn bulk_count(&self, count: &BulkCount) -> BulkCounted {
+    pub(crate) fn bulk_count(&self, count: &BulkCount) -> BulkCounted {
         let BulkCount { tenant, kind, filter, after } = count;
         let dead = filter.about_dead_letters(*kind);
         let window = self.bulk_window(*tenant, dead, *after, COUNT_EXAMINED_MAX);
@@ -162,11 +162,11 @@ impl Tables {
         counted
     }
 
-    pub(super) fn bulk_run(&self, tenant: TenantId, run: RunId) -> Option<BulkRun> {
+    pub(crate) fn bulk_run(&self, tenant: TenantId, run: RunId) -> Option<BulkRun> {
         self.bulk_runs.get(&(tenant, run)).cloned()
     }
 
-    pub(super) fn bulk_list(
+    pub(crate) fn bulk_list(
         &self,
         tenant: TenantId,
         kind: RunKind,
@@ -178,7 +178,7 @@ impl Tables {
         runs.rev().map(|(_, run)| run).filter(wanted).take(limit).cloned().collect()
     }
 
-    pub(super) fn bulk_running(&self) -> Vec<BulkRun> {
+    pub(crate) fn bulk_running(&self) -> Vec<BulkRun> {
         self.bulk_runs.values().filter(|run| run.state == RunState::Running).cloned().collect()
     }
 }

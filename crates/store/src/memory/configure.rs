@@ -6,7 +6,7 @@ use super::tables::{LaneRow, Tables};
 use crate::{ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, NewDestination};
 
 impl Tables {
-    pub(super) fn configure(&mut self, change: Configure, now: Timestamp) -> Configured {
+    pub(crate) fn configure(&mut self, change: Configure, now: Timestamp) -> Configured {
         match change {
             Configure::Tenant { name } => self.tenant(name),
             Configure::PutDestination(new) => self.put_destination(new, now),

@@ -49,7 +49,7 @@ impl Lanes for MemoryStore {
 }
 
 impl Tables {
-    fn steer(&mut self, command: &LaneCommand, now: Timestamp) -> Steered {
+    pub(crate) fn steer(&mut self, command: &LaneCommand, now: Timestamp) -> Steered {
         let tenant = command.tenant;
         let steered = if let Some(lane) = command.lane {
             let Some(row) = self.lanes.get_mut(&(tenant, lane)) else { return Steered::Missing };
@@ -84,7 +84,7 @@ impl Tables {
     }
 
     /// Writes what `change` makes of the lane, if that is something else.
-    pub(super) fn change_lane(
+    pub(crate) fn change_lane(
         &mut self,
         tenant: TenantId,
         lane: LaneId,
@@ -98,7 +98,7 @@ impl Tables {
     }
 
     /// What the step of a job meant for its lane.
-    pub(super) fn lane_after_step(
+    pub(crate) fn lane_after_step(
         &mut self,
         command: &JobCommand,
         change: &Change,
@@ -117,7 +117,7 @@ impl Tables {
     }
 
     /// Writes what a lease means for its lane.
-    pub(super) fn leased_from(&mut self, request: &LeaseRequest, grant: &LeaseGrant, now: Timestamp) {
+    pub(crate) fn leased_from(&mut self, request: &LeaseRequest, grant: &LeaseGrant, now: Timestamp) {
         let jobs: Vec<_> = grant.jobs.iter().map(|leased| leased.job.id).collect();
         let until = now.after(request.lease_for.min(request.deadline_after));
         let rate = request.policy.lane.rate;
@@ -125,19 +125,19 @@ impl Tables {
     }
 
     /// The total of held time of a lane and its tenant's scheduling, in milliseconds.
-    pub(super) fn held_ms(&self, tenant: TenantId, lane: LaneId, now: Timestamp) -> u64 {
+    pub(crate) fn held_ms(&self, tenant: TenantId, lane: LaneId, now: Timestamp) -> u64 {
         let lane = self.lanes.get(&(tenant, lane)).map_or(0, |row| row.lane.held_total_ms(now));
         let all = self.scheduling.get(&tenant).map_or(0, |scheduling| scheduling.held_total_ms(now));
         lane.saturating_add(all)
     }
 
     /// The last due time whose fresh work may begin.
-    pub(super) fn fresh_until(&self, tenant: TenantId, now: Timestamp) -> Timestamp {
+    pub(crate) fn fresh_until(&self, tenant: TenantId, now: Timestamp) -> Timestamp {
         self.scheduling.get(&tenant).map_or(now, |scheduling| scheduling.fresh_until(now))
     }
 
     /// When the lane's next job is due, held times included.
-    pub(super) fn head(&self, tenant: TenantId, lane: LaneId) -> Option<LaneHead> {
+    pub(crate) fn head(&self, tenant: TenantId, lane: LaneId) -> Option<LaneHead> {
         let due_at = self.first_due(tenant, lane)?;
         let opens_at = match self.lanes.get(&(tenant, lane)) {
             Some(row) => row.lane.opens_at()?,
@@ -147,7 +147,7 @@ impl Tables {
     }
 
     /// What a grant says of when to ask again.
-    pub(super) fn next_due(&self, request: &LeaseRequest) -> Option<Timestamp> {
+    pub(crate) fn next_due(&self, request: &LeaseRequest) -> Option<Timestamp> {
         let row = self.lanes.get(&(request.tenant, request.lane))?;
         let next_at = row.lane.next_at(request.policy.lane.rate)?;
         Some(self.first_due(request.tenant, request.lane)?.max(next_at))
@@ -164,7 +164,7 @@ impl Tables {
         Share::ALL.iter().filter_map(first).min()
     }
 
-    fn held_jobs(&self, now: Timestamp) -> u64 {
+    pub(crate) fn held_jobs(&self, now: Timestamp) -> u64 {
         let held = |(tenant, lane, share, due_at, _): &&(TenantId, LaneId, Share, Timestamp, _)| {
             let lane_held = self.lanes.get(&(*tenant, *lane)).is_some_and(|row| row.lane.is_held());
             let waits = *share == Share::Fresh && *due_at > self.fresh_until(*tenant, now);
@@ -174,7 +174,7 @@ impl Tables {
     }
 
     /// The lane of the source, if it is paused: its messages are kept, and their jobs made later.
-    pub(super) fn paused_source(&self, tenant: TenantId, source: Option<&DestinationId>) -> Option<LaneId> {
+    pub(crate) fn paused_source(&self, tenant: TenantId, source: Option<&DestinationId>) -> Option<LaneId> {
         let source = source?;
         let mut lanes = self.lanes.range((tenant, LaneId(0))..=(tenant, LaneId(u32::MAX)));
         let ((_, lane), row) = lanes.find(|(_, row)| row.destination == *source)?;
@@ -182,7 +182,7 @@ impl Tables {
     }
 
     /// The next fan-out that may go on: those that no source held first, then those whose source goes on; oldest first.
-    pub(super) fn next_fan_out(&self) -> Option<u64> {
+    pub(crate) fn next_fan_out(&self) -> Option<u64> {
         let goes_on = |tenant, held_by: LaneId| {
             self.lanes.get(&(tenant, held_by)).is_none_or(|row| row.lane.paused.is_none())
         };
@@ -194,7 +194,7 @@ impl Tables {
     }
 
     /// The share of a job that a fan-out makes: while new work waits, it is new however old it is.
-    pub(super) fn fan_out_share(
+    pub(crate) fn fan_out_share(
         &self,
         tenant: TenantId,
         accepted_at: Timestamp,

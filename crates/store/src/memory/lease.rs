@@ -6,13 +6,14 @@ use super::tables::Tables;
 use crate::{JobCommand, LeaseGrant, LeaseRequest, LeasedJob, MessageBody, ledger};
 
 impl Tables {
-    pub(super) fn lease(&mut self, request: &LeaseRequest, now: Timestamp) -> LeaseGrant {
+    pub(crate) fn lease(&mut self, request: &LeaseRequest, now: Timestamp) -> LeaseGrant {
         let mut grant = LeaseGrant { jobs: Vec::new(), settled: Vec::new(), next_due: None };
         let mut bytes = 0_usize;
         for id in self.candidates(request, now) {
-            let payload = self.message_of(request.tenant, id).1.given.payload.len();
-            let more = bytes.saturating_add(payload);
-            if !grant.jobs.is_empty() && more > request.bytes_max {
+            let (message, known) = self.message_of(request.tenant, id);
+            let more = bytes.saturating_add(known.given.payload.len());
+            let is_full = !grant.jobs.is_empty() && more > request.bytes_max;
+            if is_full || self.unread.contains(&(request.tenant, message)) {
                 break;
             }
             let leased = grant.jobs.len();
@@ -27,7 +28,7 @@ impl Tables {
     }
 
     /// The jobs to try, in the order of the answer.
-    fn candidates(&self, request: &LeaseRequest, now: Timestamp) -> Vec<JobId> {
+    pub(crate) fn candidates(&self, request: &LeaseRequest, now: Timestamp) -> Vec<JobId> {
         let (tenant, lane) = (request.tenant, request.lane);
         let Some(row) = self.lanes.get(&(tenant, lane)) else { return Vec::new() };
         let limit = row.lane.admits(request.policy.lane.rate, request.limit.min(limits::CONSUME_MAX), now);

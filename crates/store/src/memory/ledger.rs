@@ -6,7 +6,7 @@ use super::tables::Tables;
 use crate::{Change, LedgerApplied, LedgerCommand, LedgerEntry, NamedJob, ledger, ledger_steps};
 
 impl Tables {
-    pub(super) fn ledger(&mut self, command: &LedgerCommand, now: Timestamp) -> LedgerApplied {
+    pub(crate) fn ledger(&mut self, command: &LedgerCommand, now: Timestamp) -> LedgerApplied {
         let found = self.entry(command.tenant, &command.key, command.job.as_ref());
         let (answer, write) = ledger::decide(found, command, self.first_fence.max(1), now);
         let Some(written) = write else { return LedgerApplied { answer, settled: None } };
@@ -17,7 +17,7 @@ impl Tables {
     }
 
     /// The entry: a row, or read from the job.
-    pub(super) fn entry(
+    pub(crate) fn entry(
         &self,
         tenant: TenantId,
         key: &EventId,
@@ -68,7 +68,7 @@ impl Tables {
     }
 
     /// The entry beside a job, if anybody made one.
-    pub(super) fn entry_beside(&self, job: &Job) -> Option<LedgerEntry> {
+    pub(crate) fn entry_beside(&self, job: &Job) -> Option<LedgerEntry> {
         let key = self.event_id(job.tenant, job.lane, job.id)?;
         let archived = || Some(&self.archived_entries.get(&(job.tenant, key.clone()))?.entry);
         let own = self.ledger.get(&(job.tenant, key.clone())).or_else(archived);
@@ -81,7 +81,7 @@ impl Tables {
     }
 
     /// Writes what a step of a job makes of the entry beside it.
-    pub(super) fn entry_after_step(
+    pub(crate) fn entry_after_step(
         &mut self,
         entry: Option<&LedgerEntry>,
         change: Option<&Change>,

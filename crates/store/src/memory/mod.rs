@@ -10,10 +10,10 @@ mod configure;
 mod lanes;
 mod lease;
 mod ledger;
-mod read;
-mod retention;
+pub(crate) mod read;
+pub(crate) mod retention;
 mod schedules;
-mod tables;
+pub(crate) mod tables;
 mod unsettled;
 
 use std::sync::Arc;

@@ -5,33 +5,28 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use posthaste_core::{Attempt, JobId, LaneId, MessageId, Share, StateName, TenantId, Timestamp, limits};
 
-use super::tables::{JobEntry, Tables};
+use super::tables::{JobEntry, Message, Tables};
 use crate::{
     ApiKeyRow, AttemptView, CustodyEntry, DestinationRow, JobBrief, JobFilter, JobView, LaneHead,
     MessageName, MessageView, StateCount, accepting,
 };
 
 /// Custody entries in one answer.
-const CUSTODY_MAX: usize = 1_000;
+pub(crate) const CUSTODY_MAX: usize = 1_000;
 
-impl Tables {
-    pub(super) fn message_view(&self, tenant: TenantId, name: &MessageName) -> Option<MessageView> {
-        let id = match name {
-            MessageName::Id(id) => *id,
-            MessageName::Key(key) => *self.names.get(&(tenant, key.clone()))?,
-        };
-        let message = self.messages.get(&(tenant, id))?;
-        let given = &message.given;
-        Some(MessageView {
+impl Message {
+    pub(crate) fn view(&self, id: MessageId, fanout_running: bool) -> MessageView {
+        let given = &self.given;
+        MessageView {
             id,
             key: given.key.clone(),
-            aliases: message.others.iter().map(|(key, kind)| (*kind, key.clone())).collect(),
+            aliases: self.others.iter().map(|(key, kind)| (*kind, key.clone())).collect(),
             event_type: given.event_type.clone(),
             source: given.source.clone(),
-            accepted_at: message.accepted_at,
-            jobs_total: message.jobs_total,
-            fanout_running: self.fanouts.contains_key(&message.seq),
-            duplicates: message.duplicates,
+            accepted_at: self.accepted_at,
+            jobs_total: self.jobs_total,
+            fanout_running,
+            duplicates: self.duplicates,
             correlation_id: given.correlation_id.clone(),
             traceparent: given.traceparent.clone(),
             content_type: given.content_type.clone(),
@@ -39,15 +34,26 @@ impl Tables {
             metadata: given.metadata.clone(),
             payload_ref: given.payload_ref.clone(),
             payload_bytes: given.payload.len(),
-        })
+        }
+    }
+}
+
+impl Tables {
+    pub(crate) fn message_view(&self, tenant: TenantId, name: &MessageName) -> Option<MessageView> {
+        let id = match name {
+            MessageName::Id(id) => *id,
+            MessageName::Key(key) => *self.names.get(&(tenant, key.clone()))?,
+        };
+        let message = self.messages.get(&(tenant, id))?;
+        Some(message.view(id, self.fanouts.contains_key(&message.seq)))
     }
 
-    pub(super) fn payload(&self, tenant: TenantId, message: MessageId) -> Option<(Bytes, Option<Box<str>>)> {
+    pub(crate) fn payload(&self, tenant: TenantId, message: MessageId) -> Option<(Bytes, Option<Box<str>>)> {
         let given = &self.messages.get(&(tenant, message))?.given;
         Some((given.payload.clone(), given.content_type.clone()))
     }
 
-    pub(super) fn job_view(&self, tenant: TenantId, job: JobId) -> Option<JobView> {
+    pub(crate) fn job_view(&self, tenant: TenantId, job: JobId) -> Option<JobView> {
         let entry = self.jobs.get(&(tenant, job))?;
         Some(JobView { attempts: self.attempts_of(tenant, job).cloned().collect(), ..self.bare_view(entry) })
     }
@@ -65,12 +71,12 @@ impl Tables {
         }
     }
 
-    pub(super) fn attempts_of(&self, tenant: TenantId, job: JobId) -> impl Iterator<Item = &AttemptView> {
+    pub(crate) fn attempts_of(&self, tenant: TenantId, job: JobId) -> impl Iterator<Item = &AttemptView> {
         let last = Attempt::new(u32::MAX).expect("not zero");
         self.attempts.range((tenant, job, Attempt::FIRST)..=(tenant, job, last)).map(|(_, view)| view)
     }
 
-    pub(super) fn job_list(&self, tenant: TenantId, filter: &JobFilter) -> Vec<JobView> {
+    pub(crate) fn job_list(&self, tenant: TenantId, filter: &JobFilter) -> Vec<JobView> {
         let fits = |(id, entry): &(JobId, &JobEntry)| {
             filter.after != Some(*id)
                 && filter.lane.is_none_or(|lane| id.lane() == lane)
@@ -96,7 +102,7 @@ impl Tables {
         self.jobs.range((tenant, first)..=(tenant, last)).map(|((_, id), entry)| (*id, entry))
     }
 
-    pub(super) fn message_jobs(&self, tenant: TenantId, message: MessageId, limit: usize) -> Vec<JobView> {
+    pub(crate) fn message_jobs(&self, tenant: TenantId, message: MessageId, limit: usize) -> Vec<JobView> {
         if !self.messages.contains_key(&(tenant, message)) {
             return Vec::new();
         }
@@ -105,29 +111,29 @@ impl Tables {
         jobs.filter_map(|(id, _)| self.job_view(tenant, id)).collect()
     }
 
-    pub(super) fn briefs(&self, tenant: TenantId, message: MessageId) -> Vec<JobBrief> {
+    pub(crate) fn briefs(&self, tenant: TenantId, message: MessageId) -> Vec<JobBrief> {
         let jobs = self.message_jobs(tenant, message, limits::JOBS_LISTED_MAX);
         jobs.into_iter().map(|view| accepting::brief(&view.job, view.destination)).collect()
     }
 
-    pub(super) fn custody_of_message(&self, tenant: TenantId, message: MessageId) -> Vec<CustodyEntry> {
+    pub(crate) fn custody_of_message(&self, tenant: TenantId, message: MessageId) -> Vec<CustodyEntry> {
         let entries = self.custody.get(&(tenant, message)).into_iter().flatten();
         entries.take(CUSTODY_MAX).cloned().collect()
     }
 
-    pub(super) fn tenants(&self) -> Vec<(TenantId, Box<str>)> {
+    pub(crate) fn tenants(&self) -> Vec<(TenantId, Box<str>)> {
         self.tenants.iter().map(|(tenant, name)| (*tenant, name.clone())).collect()
     }
 
-    pub(super) fn destinations(&self) -> Vec<DestinationRow> {
+    pub(crate) fn destinations(&self) -> Vec<DestinationRow> {
         self.destinations.values().cloned().collect()
     }
 
-    pub(super) fn api_keys(&self) -> Vec<ApiKeyRow> {
+    pub(crate) fn api_keys(&self) -> Vec<ApiKeyRow> {
         self.api_keys.values().cloned().collect()
     }
 
-    pub(super) fn heads(&self) -> Vec<LaneHead> {
+    pub(crate) fn heads(&self) -> Vec<LaneHead> {
         let mut heads = Vec::new();
         let mut from = (TenantId(0), LaneId(0));
         let least = |(tenant, lane)| (tenant, lane, Share::Fresh, Timestamp(i64::MIN), JobId(u128::MIN));
@@ -142,7 +148,7 @@ impl Tables {
         heads
     }
 
-    pub(super) fn expired(
+    pub(crate) fn expired(
         &self,
         limit: usize,
         now: Timestamp,
@@ -153,7 +159,7 @@ impl Tables {
         (over, next)
     }
 
-    pub(super) fn counts(&self) -> Vec<StateCount> {
+    pub(crate) fn counts(&self) -> Vec<StateCount> {
         let mut counts: BTreeMap<(TenantId, StateName), u64> = BTreeMap::new();
         for ((tenant, _), entry) in &self.jobs {
             *counts.entry((*tenant, entry.row.state)).or_default() += 1;

@@ -10,20 +10,22 @@ use crate::{
 };
 
 /// What stays of a message that left.
-pub(super) struct Archived {
-    pub(super) known: ArchivedMessage,
-    pub(super) fingerprint: Fingerprint,
-    pub(super) dead_lanes: Vec<LaneId>,
+#[derive(Clone, PartialEq)]
+pub(crate) struct Archived {
+    pub(crate) known: ArchivedMessage,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) dead_lanes: Vec<LaneId>,
 }
 
 /// What stays of an entry that left.
-pub(super) struct ArchivedEntry {
-    pub(super) entry: crate::LedgerEntry,
-    pub(super) place: Option<Place>,
+#[derive(Clone, PartialEq)]
+pub(crate) struct ArchivedEntry {
+    pub(crate) entry: crate::LedgerEntry,
+    pub(crate) place: Option<Place>,
 }
 
 impl Tables {
-    pub(super) fn expirable(&self, request: &ExpiryRequest, now: Timestamp) -> Expiry {
+    pub(crate) fn expirable(&self, request: &ExpiryRequest, now: Timestamp) -> Expiry {
         match &request.after {
             ExpiryCursor::Messages(seq) => self.expirable_messages(request, *seq, now),
             ExpiryCursor::Entries { at, tenant, key } => {
@@ -129,7 +131,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn retire(
+    pub(crate) fn retire(
         &mut self,
         file: Option<ArchiveFile>,
         records: &[Retire],
@@ -205,7 +207,7 @@ impl Tables {
         self.first_fence = self.first_fence.max(fence.saturating_add(1));
     }
 
-    pub(super) fn archived(&self, tenant: TenantId, name: &MessageName) -> Option<ArchivedMessage> {
+    pub(crate) fn archived(&self, tenant: TenantId, name: &MessageName) -> Option<ArchivedMessage> {
         let id = match name {
             MessageName::Id(id) => *id,
             MessageName::Key(key) => *self.names.get(&(tenant, key.clone()))?,
@@ -213,12 +215,12 @@ impl Tables {
         Some(self.archived.get(&(tenant, id))?.known.clone())
     }
 
-    pub(super) fn list_archive_files(&self, after: Option<&str>, limit: usize) -> Vec<ArchiveFile> {
+    pub(crate) fn list_archive_files(&self, after: Option<&str>, limit: usize) -> Vec<ArchiveFile> {
         let files = self.archive_files.values();
         files.filter(|file| after.is_none_or(|after| *file.file > *after)).take(limit).cloned().collect()
     }
 
-    pub(super) fn archived_in(&self, file: &str, after: Option<u64>, limit: usize) -> Vec<Indexed> {
+    pub(crate) fn archived_in(&self, file: &str, after: Option<u64>, limit: usize) -> Vec<Indexed> {
         let here = |place: &&Place| *place.file == *file && after.is_none_or(|after| place.at_byte > after);
         let messages = self.archived.values().filter_map(|archived| {
             let (known, place) = (&archived.known, archived.known.place.as_ref().filter(here)?);

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Tables {
-    fn change_schedule(&mut self, change: &ScheduleChange, now: Timestamp) -> ScheduleChanged {
+    pub(crate) fn change_schedule(&mut self, change: &ScheduleChange, now: Timestamp) -> ScheduleChanged {
         let (tenant, id) = named(change);
         let at = (tenant, id.clone());
         match step(change, self.schedules.get(&at).cloned(), now) {

@@ -1,6 +1,6 @@
 //! The rows, and the few ways in which they are found and written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use posthaste_core::{
     ApiKeyId, Attempt, CorruptRow, DestinationId, Epoch, EventId, Job, JobId, JobRow, Lane, LaneId, LeaseRow,
@@ -14,93 +14,127 @@ use crate::{
 };
 
 /// The epoch of every store in memory: it can't go back in time.
-pub(super) const EPOCH: Epoch = Epoch(1);
+pub(crate) const EPOCH: Epoch = Epoch(1);
 
-/// Everything that is stored. Tenants come first in every key.
-#[derive(Default)]
-pub(super) struct Tables {
-    pub(super) tenants: BTreeMap<TenantId, Box<str>>,
-    pub(super) lanes: BTreeMap<(TenantId, LaneId), LaneRow>,
-    pub(super) scheduling: BTreeMap<TenantId, Scheduling>,
+/// Everything that is stored; or, in a transaction of PostgreSQL, the part of it that is locked. Tenants come first in
+/// every key.
+#[derive(Clone, Default)]
+pub(crate) struct Tables {
+    pub(crate) tenants: BTreeMap<TenantId, Box<str>>,
+    pub(crate) lanes: BTreeMap<(TenantId, LaneId), LaneRow>,
+    pub(crate) scheduling: BTreeMap<TenantId, Scheduling>,
     /// Of each lane, oldest first; of `None` the tenant's scheduling.
-    pub(super) lane_events: BTreeMap<(TenantId, Option<LaneId>), Vec<LaneEvent>>,
-    pub(super) destinations: BTreeMap<(TenantId, DestinationId), DestinationRow>,
-    pub(super) api_keys: BTreeMap<(TenantId, ApiKeyId), ApiKeyRow>,
+    pub(crate) lane_events: BTreeMap<(TenantId, Option<LaneId>), Vec<LaneEvent>>,
+    pub(crate) destinations: BTreeMap<(TenantId, DestinationId), DestinationRow>,
+    pub(crate) api_keys: BTreeMap<(TenantId, ApiKeyId), ApiKeyRow>,
     /// Every name of every message.
-    pub(super) names: BTreeMap<(TenantId, MessageKey), MessageId>,
-    pub(super) messages: BTreeMap<(TenantId, MessageId), Message>,
+    pub(crate) names: BTreeMap<(TenantId, MessageKey), MessageId>,
+    pub(crate) messages: BTreeMap<(TenantId, MessageId), Message>,
     /// In the order of acceptance.
-    pub(super) fanouts: BTreeMap<u64, FanOut>,
+    pub(crate) fanouts: BTreeMap<u64, FanOut>,
     /// Written by [`Tables::write_job`] only.
-    pub(super) jobs: BTreeMap<(TenantId, JobId), JobEntry>,
+    pub(crate) jobs: BTreeMap<(TenantId, JobId), JobEntry>,
     /// What waits for an attempt.
-    pub(super) waiting: BTreeSet<(TenantId, LaneId, Share, Timestamp, JobId)>,
+    pub(crate) waiting: BTreeSet<(TenantId, LaneId, Share, Timestamp, JobId)>,
     /// What waits for a look-up.
-    pub(super) owed: BTreeSet<(TenantId, LaneId, Timestamp, JobId)>,
+    pub(crate) owed: BTreeSet<(TenantId, LaneId, Timestamp, JobId)>,
     /// What is leased, by the end of the lease.
-    pub(super) leased: BTreeSet<(Timestamp, TenantId, JobId)>,
-    pub(super) attempts: BTreeMap<(TenantId, JobId, Attempt), AttemptView>,
-    pub(super) custody: BTreeMap<(TenantId, MessageId), Vec<CustodyEntry>>,
-    pub(super) ledger: BTreeMap<(TenantId, EventId), LedgerEntry>,
+    pub(crate) leased: BTreeSet<(Timestamp, TenantId, JobId)>,
+    pub(crate) attempts: BTreeMap<(TenantId, JobId, Attempt), AttemptView>,
+    pub(crate) custody: BTreeMap<(TenantId, MessageId), Vec<CustodyEntry>>,
+    pub(crate) ledger: BTreeMap<(TenantId, EventId), LedgerEntry>,
     /// The last place in the order of acceptance.
-    pub(super) last_seq: u64,
-    pub(super) archived: BTreeMap<(TenantId, MessageId), Archived>,
-    pub(super) archived_entries: BTreeMap<(TenantId, EventId), ArchivedEntry>,
-    pub(super) archive_files: BTreeMap<Box<str>, ArchiveFile>,
-    pub(super) schedules: BTreeMap<(TenantId, DestinationId), ScheduleRow>,
-    pub(super) bulk_runs: BTreeMap<(TenantId, RunId), BulkRun>,
+    pub(crate) last_seq: u64,
+    pub(crate) archived: BTreeMap<(TenantId, MessageId), Archived>,
+    pub(crate) archived_entries: BTreeMap<(TenantId, EventId), ArchivedEntry>,
+    pub(crate) archive_files: BTreeMap<Box<str>, ArchiveFile>,
+    pub(crate) schedules: BTreeMap<(TenantId, DestinationId), ScheduleRow>,
+    pub(crate) bulk_runs: BTreeMap<(TenantId, RunId), BulkRun>,
     /// Dead letters that nobody was told of yet.
-    pub(super) untold: BTreeMap<(TenantId, JobId, Timestamp), Untold>,
+    pub(crate) untold: BTreeMap<(TenantId, JobId, Timestamp), Untold>,
     /// The fence of a key without a row, if it is above 1.
-    pub(super) first_fence: u64,
+    pub(crate) first_fence: u64,
+    /// If it is not [`EPOCH`].
+    pub(crate) epoch: Option<Epoch>,
+    /// Jobs whose rows can't be read.
+    pub(crate) corrupt: BTreeMap<(TenantId, JobId), CorruptRow>,
+    /// Messages whose payloads are stored and not here: nobody is given their jobs.
+    pub(crate) unread: BTreeSet<(TenantId, MessageId)>,
+    /// Custody entries that are stored and not here, where their number counts.
+    pub(crate) noted_before: BTreeMap<(TenantId, MessageId, Option<JobId>, Stage), usize>,
+    /// Where the store has given out places in the order of acceptance: the next ones.
+    pub(crate) reserved_seqs: VecDeque<u64>,
 }
 
 /// A lane outlives its destination.
-pub(super) struct LaneRow {
-    pub(super) destination: DestinationId,
-    pub(super) lane: Lane,
+#[derive(Clone, PartialEq)]
+pub(crate) struct LaneRow {
+    pub(crate) destination: DestinationId,
+    pub(crate) lane: Lane,
 }
 
 /// A message as it was accepted, without its targets.
-pub(super) struct Message {
+#[derive(Clone)]
+pub(crate) struct Message {
     /// Counts acceptances.
-    pub(super) seq: u64,
-    pub(super) accepted_at: Timestamp,
-    pub(super) jobs_total: usize,
-    pub(super) duplicates: u64,
+    pub(crate) seq: u64,
+    pub(crate) accepted_at: Timestamp,
+    pub(crate) jobs_total: usize,
+    pub(crate) duplicates: u64,
     /// Its names beside the business key.
-    pub(super) others: BTreeMap<MessageKey, KeyKind>,
-    pub(super) given: NewMessage,
+    pub(crate) others: BTreeMap<MessageKey, KeyKind>,
+    pub(crate) given: NewMessage,
 }
 
 /// Jobs that are still to be made.
-pub(super) struct FanOut {
-    pub(super) tenant: TenantId,
-    pub(super) message: MessageId,
-    pub(super) due_at: Timestamp,
-    pub(super) targets: Vec<Target>,
-    pub(super) made: usize,
+#[derive(Clone, PartialEq)]
+pub(crate) struct FanOut {
+    pub(crate) tenant: TenantId,
+    pub(crate) message: MessageId,
+    pub(crate) due_at: Timestamp,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) made: usize,
     /// The lane of the source that was paused when the message came.
-    pub(super) held_by: Option<LaneId>,
+    pub(crate) held_by: Option<LaneId>,
 }
 
 /// A job's rows, and what no decision reads.
-pub(super) struct JobEntry {
-    pub(super) row: JobRow,
-    pub(super) lease: Option<LeaseRow>,
-    pub(super) wire_id: Option<Box<str>>,
-    pub(super) owner: Option<Box<str>>,
+#[derive(Clone, PartialEq)]
+pub(crate) struct JobEntry {
+    pub(crate) row: JobRow,
+    pub(crate) lease: Option<LeaseRow>,
+    pub(crate) wire_id: Option<Box<str>>,
+    pub(crate) owner: Option<Box<str>>,
 }
 
 impl JobEntry {
-    pub(super) fn job(&self) -> Result<Job, CorruptRow> {
+    pub(crate) fn job(&self) -> Result<Job, CorruptRow> {
         Job::from_rows(self.row.clone(), self.lease.clone())
     }
 }
 
 impl Tables {
+    /// The next place in the order of acceptance.
+    pub(crate) fn next_seq(&mut self) -> u64 {
+        self.last_seq = self.reserved_seqs.pop_front().unwrap_or(self.last_seq + 1);
+        self.last_seq
+    }
+
+    /// Takes a job in that is stored. One that can't be read is among [`Self::corrupt`].
+    pub(crate) fn load_job(&mut self, tenant: TenantId, id: JobId, entry: JobEntry) {
+        match entry.job() {
+            Ok(job) => {
+                self.index(&job);
+                self.jobs.insert((tenant, id), entry);
+            }
+            Err(corrupt) => {
+                self.corrupt.insert((tenant, id), corrupt);
+            }
+        }
+    }
+
     /// Inserts the job of `target`.
-    pub(super) fn insert_job(&mut self, job: &Job, target: Target) {
+    pub(crate) fn insert_job(&mut self, job: &Job, target: Target) {
         let (row, lease) = job.to_rows();
         let entry = JobEntry { row, lease, wire_id: target.wire_id, owner: target.owner };
         let taken = self.jobs.insert((job.tenant, job.id), entry);
@@ -110,7 +144,7 @@ impl Tables {
     }
 
     /// Writes what the core decided over the rows of `before`.
-    pub(super) fn write_job(&mut self, before: &Job, after: &Job) {
+    pub(crate) fn write_job(&mut self, before: &Job, after: &Job) {
         self.unindex(before);
         let entry = self.jobs.get_mut(&(after.tenant, after.id)).expect("the job was read under this lock");
         (entry.row, entry.lease) = after.to_rows();
@@ -153,7 +187,7 @@ impl Tables {
     }
 
     /// The message that the job belongs to.
-    pub(super) fn message_of(&self, tenant: TenantId, job: JobId) -> (MessageId, &Message) {
+    pub(crate) fn message_of(&self, tenant: TenantId, job: JobId) -> (MessageId, &Message) {
         let (first, last) = (MessageId(job.0 & !0xFFFF_FFFF), MessageId(job.0 | 0xFFFF_FFFF));
         let ((_, id), message) = self
             .messages
@@ -165,7 +199,7 @@ impl Tables {
     }
 
     /// The jobs of one share that wait for an attempt, oldest due time first.
-    pub(super) fn waiting_of(
+    pub(crate) fn waiting_of(
         &self,
         tenant: TenantId,
         lane: LaneId,
@@ -176,12 +210,12 @@ impl Tables {
         self.waiting.range(first..=last).map(|(.., due_at, job)| (*due_at, *job))
     }
 
-    pub(super) fn note(&mut self, entry: CustodyEntry) {
+    pub(crate) fn note(&mut self, entry: CustodyEntry) {
         self.custody.entry((entry.tenant, entry.message)).or_default().push(entry);
     }
 
     /// How many entries of `stage` the message, or its `job`, has.
-    pub(super) fn noted(
+    pub(crate) fn noted(
         &self,
         tenant: TenantId,
         message: MessageId,
@@ -189,7 +223,8 @@ impl Tables {
         stage: Stage,
     ) -> usize {
         let entries = self.custody.get(&(tenant, message)).map_or(&[][..], Vec::as_slice);
-        entries.iter().filter(|entry| entry.job == job && entry.stage == stage).count()
+        let before = self.noted_before.get(&(tenant, message, job, stage)).copied().unwrap_or(0);
+        before + entries.iter().filter(|entry| entry.job == job && entry.stage == stage).count()
     }
 }
 

@@ -45,7 +45,7 @@ impl Unsettled for MemoryStore {
 }
 
 impl Tables {
-    fn look_ups(&self, per_lane: usize, limit: usize, now: Timestamp) -> LookUps {
+    pub(crate) fn look_ups(&self, per_lane: usize, limit: usize, now: Timestamp) -> LookUps {
         let mut found = LookUps::default();
         let mut of_lane: HashMap<(TenantId, LaneId), usize> = HashMap::new();
         for (tenant, lane, due_at, job) in &self.owed {
@@ -65,7 +65,7 @@ impl Tables {
         found
     }
 
-    fn provable(&self, after: SweepCursor, limit: usize) -> Provable {
+    pub(crate) fn provable(&self, after: SweepCursor, limit: usize) -> Provable {
         let wanted = if after.dead { StateName::DeadLettered } else { StateName::Retryable };
         let later = self.jobs.range((after.tenant, after.job)..);
         let candidates: Vec<(TenantId, JobId)> = later

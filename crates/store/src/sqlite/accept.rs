@@ -13,6 +13,7 @@ use super::{
 use crate::{
     Acceptance, AcceptedMessage, Fingerprint, JobBrief, KeyKind, NewMessage,
     accepting::{self, Birth},
+    rows::words::fingerprint,
 };
 
 /// A message as far as acceptances ask.
@@ -263,10 +264,4 @@ impl Session<'_> {
     fn briefs(&mut self, tenant: TenantId, message: MessageId) -> Result<Vec<JobBrief>, Fault> {
         super::read_jobs::briefs(&mut self.sql.jobs_of_message, &mut self.sql.lanes_find, tenant, message)
     }
-}
-
-pub(super) fn fingerprint(bytes: &[u8; 80]) -> Fingerprint {
-    let mut fields = [[0; 16]; 5];
-    fields.as_flattened_mut().copy_from_slice(bytes);
-    Fingerprint(fields)
 }

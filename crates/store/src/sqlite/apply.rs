@@ -8,12 +8,14 @@ use rusqlite::params;
 
 use super::{
     attempt_rows,
+    cells::Cells,
     fault::Fault,
     job_rows::{self, Stored},
     session::Session,
 };
 use crate::{
     Applied, AppliedOutcome, AttemptView, Change, CustodyEntry, JobCommand, Stage, bulk, ledger,
+    rows::attempt::view,
     step::{self, STALE_REPORTS_RECORDED_MAX},
 };
 
@@ -155,7 +157,7 @@ impl Session<'_> {
         let at = params![job.tenant.0, job.id.0.to_be_bytes(), attempt.get()];
         let mut rows = self.sql.attempts_find.query(at)?;
         let Some(row) = rows.next()? else { return Ok(Ok(None)) };
-        Ok(attempt_rows::view(row, job.id).map(|view| Some(record_of(&view))))
+        Ok(view(&mut Cells::of(row, job.id.0), job.id).map(|view| Some(record_of(&view))))
     }
 
     fn note_step(&mut self, entry: &CustodyEntry) -> Result<(), Fault> {

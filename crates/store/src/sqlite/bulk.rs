@@ -217,7 +217,7 @@ fn fits(
         let Some(row) = rows.next()? else { return Ok(false) };
         let mut cells = Cells::of(row, candidate.id.0);
         let key = cells.key()?;
-        if !filter.fits_message(&key, cells.maybe_str()?) {
+        if !filter.fits_message(&key, cells.maybe_str()?.as_deref()) {
             return Ok(false);
         }
     }

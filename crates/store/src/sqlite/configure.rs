@@ -1,10 +1,10 @@
 //! Tenants, destinations, API keys.
 
-use posthaste_core::{ApiKeyId, CorruptRow, DestinationId, LaneId, TenantId};
-use rusqlite::{OptionalExtension, Row, params};
+use posthaste_core::{ApiKeyId, DestinationId, LaneId, TenantId};
+use rusqlite::{OptionalExtension, params};
 
 use super::{cells::Cells, fault::Fault, job_rows::one, session::Session};
-use crate::{ApiKeyRow, Configure, Configured, DestinationKind, DestinationRow, ManagedBy, NewDestination};
+use crate::{ApiKeyRow, Configure, Configured, DestinationRow, NewDestination, rows};
 
 impl Session<'_> {
     pub(super) fn configure(&mut self, changes: &[Configure]) -> Result<Vec<Configured>, Fault> {
@@ -86,7 +86,7 @@ impl Session<'_> {
     fn destination(&mut self, tenant: TenantId, id: &DestinationId) -> Result<Option<DestinationRow>, Fault> {
         let mut rows = self.sql.destinations_find.query(params![tenant.0, id.as_str()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(destination_row(row)?))
+        Ok(Some(rows::configured::destination(&mut Cells::of(row, 0))?))
     }
 
     /// The lane that the id has or had; else the tenant's next one.
@@ -126,45 +126,12 @@ impl Session<'_> {
     fn api_key(&mut self, tenant: TenantId, id: ApiKeyId) -> Result<Option<ApiKeyRow>, Fault> {
         let mut rows = self.sql.api_keys_find.query(params![tenant.0, id.0.to_be_bytes()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(api_key_row(row)?))
+        Ok(Some(rows::configured::api_key(&mut Cells::of(row, 0))?))
     }
 
     fn api_key_of_hash(&mut self, hash: &[u8; 32]) -> Result<Option<ApiKeyRow>, Fault> {
         let mut rows = self.sql.api_keys_of_hash.query(params![hash])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(api_key_row(row)?))
+        Ok(Some(rows::configured::api_key(&mut Cells::of(row, 0))?))
     }
-}
-
-pub(super) fn destination_row(row: &Row<'_>) -> Result<DestinationRow, CorruptRow> {
-    let mut cells = Cells::of(row, 0);
-    Ok(DestinationRow {
-        tenant: TenantId(cells.int()?),
-        id: cells.destination()?,
-        kind: cells.word(DestinationKind::parse)?,
-        lane: LaneId(cells.int()?),
-        config: cells.text()?,
-        managed_by: cells.word(managed_by)?,
-        enabled: cells.flag()?,
-        owner: cells.maybe_text()?,
-        created_at: cells.at()?,
-        updated_at: cells.at()?,
-    })
-}
-
-pub(super) fn managed_by(word: &str) -> Option<ManagedBy> {
-    [ManagedBy::File, ManagedBy::Api].into_iter().find(|known| known.as_str() == word)
-}
-
-pub(super) fn api_key_row(row: &Row<'_>) -> Result<ApiKeyRow, CorruptRow> {
-    let mut cells = Cells::of(row, 0);
-    Ok(ApiKeyRow {
-        tenant: TenantId(cells.int()?),
-        id: ApiKeyId(cells.id()?),
-        name: cells.text()?,
-        secret_hash: cells.array()?,
-        scopes: cells.text()?,
-        created_at: cells.at()?,
-        revoked_at: cells.maybe_at()?,
-    })
 }

@@ -39,7 +39,7 @@ impl Session<'_> {
                 return Err(Fault::Invariant("a target's lane is missing"));
             }
         }
-        let targets = targets::encode(targets)?;
+        let targets = targets::encode(targets).map_err(Fault::Invariant)?;
         let held_by = held_by.map(|lane| lane.0);
         let at = params![seq, new.tenant.0, new.id.0.to_be_bytes(), due_at.0, targets, held_by];
         one(self.sql.fanouts_insert.execute(at)?)
@@ -122,6 +122,6 @@ fn chunk(row: &rusqlite::Row<'_>, limit: usize) -> Result<Chunk, Fault> {
     let mut cells = Cells::of(row, 0);
     let (seq, tenant, message) = (cells.int()?, TenantId(cells.int()?), cells.message_id()?);
     let (due_at, made) = (cells.at()?, cells.int()?);
-    let (owed, more) = targets::decode(cells.bytes()?, made, limit)?;
+    let (owed, more) = targets::decode(cells.bytes()?, made, limit).map_err(Fault::Invariant)?;
     Ok(Chunk { seq, tenant, message, due_at, made, owed, more, accepted_at: cells.at()? })
 }

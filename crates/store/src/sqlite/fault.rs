@@ -1,11 +1,12 @@
 //! What can go wrong below, and how far it reaches.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use posthaste_core::CorruptRow;
 use rusqlite::ErrorCode;
 
 use crate::StoreError;
+pub(super) use crate::panic_text::PanicText;
 
 /// Something went wrong. Cheap to copy, since everybody who waited is told.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -86,16 +87,5 @@ impl Fault {
     /// disk although SQLite couldn't say so.
     pub(super) fn of_commit(self) -> StoreError {
         if self.is_full() { self.of_batch() } else { StoreError::InDoubt(Box::new(self)) }
-    }
-}
-
-/// What a panic left behind, for the log.
-pub(super) struct PanicText<'a>(pub(super) &'a (dyn std::any::Any + Send));
-
-impl fmt::Display for PanicText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str));
-        f.write_str(text.unwrap_or("no text"))
     }
 }

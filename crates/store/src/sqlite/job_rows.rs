@@ -1,8 +1,8 @@
 //! A job's rows to and from SQL. What the columns mean stands in [`posthaste_core::JobRow`].
 
 use posthaste_core::{
-    Cause, CorruptRow, Evidence, Job, JobId, JobRow, Kind, LeaseRow, MessageId, MessageKey, NextStep, Share,
-    StateName, TenantId, Timestamp,
+    Cause, CorruptRow, Evidence, Job, JobId, JobRow, LeaseRow, MessageId, MessageKey, NextStep, StateName,
+    TenantId, Timestamp,
 };
 use rusqlite::{Row, Statement, params};
 
@@ -11,6 +11,8 @@ use super::{
     fault::Fault,
     session::Session,
 };
+pub(super) use crate::rows::job::Extra;
+use crate::rows::job::{is_new, job_row, lease_row, only_attempt_differs};
 
 /// Columns of a job before its message's.
 const JOB_COLUMNS: usize = 26;
@@ -23,13 +25,6 @@ pub(super) struct Stored {
     pub(super) message: MessageId,
     pub(super) key: MessageKey,
     pub(super) accepted_at: Timestamp,
-}
-
-/// What a job's row holds and no decision reads.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Extra {
-    pub(super) wire_id: Option<Box<str>>,
-    pub(super) owner: Option<Box<str>>,
 }
 
 /// The bounds of the one message that a job belongs to, and of a message's jobs: ids that share the first 96 bits.
@@ -63,8 +58,8 @@ fn load_from(
 }
 
 fn stored(row: &Row<'_>, tenant: TenantId, id: JobId) -> Result<Stored, CorruptRow> {
-    let (job_row, extra) = job_row(row, tenant, id)?;
-    let mut cells = Cells::from(row, id.0, JOB_COLUMNS);
+    let mut cells = Cells::of(row, id.0);
+    let (job_row, extra) = job_row(&mut cells, tenant, id)?;
     let Some(message) = cells.maybe_id()? else {
         return Err(CorruptRow { id: id.0, what: "its message is missing" });
     };
@@ -74,56 +69,9 @@ fn stored(row: &Row<'_>, tenant: TenantId, id: JobId) -> Result<Stored, CorruptR
     Ok(Stored { job, extra, message: MessageId(message), key, accepted_at })
 }
 
-/// The first columns of every statement that loads jobs.
-pub(super) fn job_row(row: &Row<'_>, tenant: TenantId, id: JobId) -> Result<(JobRow, Extra), CorruptRow> {
-    let mut cells = Cells::of(row, id.0);
-    let row = JobRow {
-        tenant: tenant.0,
-        id: id.0,
-        kind: cells.word(Kind::parse)?,
-        state: cells.word(StateName::parse)?,
-        share: cells.word(Share::parse)?,
-        due_at: cells.maybe_int()?,
-        next_step: cells.maybe_word(NextStep::parse)?,
-        settled_at: cells.maybe_int()?,
-        cause: cells.maybe_word(Cause::parse)?,
-        evidence: cells.maybe_word(Evidence::parse)?,
-        attempt: cells.int()?,
-        failed_before: cells.flag()?,
-        created_at: cells.int()?,
-        scheduled_at: cells.int()?,
-        started_at: cells.maybe_int()?,
-        failures: cells.int()?,
-        lost_leases: cells.int()?,
-        uncharged: cells.int()?,
-        budget_since: cells.int()?,
-        budget_held_ms: cells.int()?,
-        reason: cells.maybe_text()?,
-        cancel_requested: cells.flag()?,
-        abandon: cells.maybe_word(Cause::parse)?,
-        commit_heard: cells.int()?,
-        evidence_floor: cells.int()?,
-        checkpoint: cells.maybe_bytes()?.map(Box::from),
-    };
-    let extra = Extra { wire_id: cells.maybe_text()?, owner: cells.maybe_text()? };
-    Ok((row, extra))
-}
-
 /// The id that follows the columns of [`job_row`].
 pub(super) fn id_after_job(row: &Row<'_>) -> Result<JobId, CorruptRow> {
     Cells::from(row, 0, JOB_COLUMNS).id().map(JobId)
-}
-
-fn lease_row(cells: &mut Cells<'_>) -> Result<Option<LeaseRow>, CorruptRow> {
-    let Some(worker) = cells.maybe_text()? else { return Ok(None) };
-    Ok(Some(LeaseRow {
-        worker,
-        due_at: cells.int()?,
-        leased_at: cells.int()?,
-        started_at: cells.maybe_int()?,
-        expires_at: cells.int()?,
-        deadline_at: cells.int()?,
-    }))
 }
 
 impl Session<'_> {
@@ -323,87 +271,6 @@ impl Session<'_> {
     fn delete_done(&mut self, row: &JobRow) -> Result<(), Fault> {
         one(self.sql.jobs_done_delete.execute(params![row.tenant, row.id.to_be_bytes()])?)
     }
-}
-
-/// Whether a row is as `jobs_insert_new` writes it.
-fn is_new(row: &JobRow) -> bool {
-    // Every column is named, so that a new one can't be left out here.
-    let JobRow {
-        tenant: _,
-        id: _,
-        kind: _,
-        state,
-        due_at: _,
-        next_step,
-        settled_at,
-        cause,
-        evidence,
-        share: _,
-        attempt,
-        failed_before,
-        created_at: _,
-        scheduled_at: _,
-        started_at,
-        failures,
-        lost_leases,
-        uncharged,
-        budget_since: _,
-        budget_held_ms: _,
-        reason,
-        cancel_requested,
-        abandon,
-        commit_heard,
-        evidence_floor,
-        checkpoint,
-    } = row;
-    *state == StateName::Scheduled
-        && (*attempt, *failures, *lost_leases, *uncharged, *commit_heard, *evidence_floor)
-            == (0, 0, 0, 0, 0, 0)
-        && (*failed_before, *cancel_requested, *abandon) == (false, false, None)
-        && (*next_step, *settled_at, *cause, *evidence, *started_at) == (None, None, None, None, None)
-        && (reason, checkpoint) == (&None, &None)
-}
-
-/// Whether two live rows are the same but for the columns of `jobs_write_attempt`.
-fn only_attempt_differs(old: &JobRow, new: &JobRow) -> bool {
-    // Every column is named, so that a new one can't be left out here.
-    let JobRow {
-        tenant,
-        id,
-        kind,
-        state: _,
-        due_at: _,
-        next_step: _,
-        settled_at,
-        cause,
-        evidence,
-        share,
-        attempt: _,
-        failed_before,
-        created_at,
-        scheduled_at,
-        started_at: _,
-        failures,
-        lost_leases,
-        uncharged,
-        budget_since,
-        budget_held_ms,
-        reason,
-        cancel_requested,
-        abandon,
-        commit_heard,
-        evidence_floor,
-        checkpoint,
-    } = old;
-    (*tenant, *id, *kind, *share) == (new.tenant, new.id, new.kind, new.share)
-        && (*settled_at, *cause, *evidence) == (new.settled_at, new.cause, new.evidence)
-        && (*failed_before, *cancel_requested, *abandon)
-            == (new.failed_before, new.cancel_requested, new.abandon)
-        && (*created_at, *scheduled_at) == (new.created_at, new.scheduled_at)
-        && (*failures, *lost_leases, *uncharged) == (new.failures, new.lost_leases, new.uncharged)
-        && (*budget_since, *budget_held_ms) == (new.budget_since, new.budget_held_ms)
-        && (*commit_heard, *evidence_floor) == (new.commit_heard, new.evidence_floor)
-        && (reason, checkpoint) == (&new.reason, &new.checkpoint)
 }
 
 /// Asserts that a statement wrote the one row that it was meant for.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use posthaste_core::{
     CorruptRow, DestinationId, JobId, Lane, LaneId, Scheduling, Share, TenantId, Timestamp,
-    lane::{Circuit, Health, Hold},
+    lane::{Circuit, Hold},
 };
 use rusqlite::{OptionalExtension as _, Row, params};
 
@@ -21,6 +21,7 @@ use crate::{
     BoxFuture, Change, JobCommand, LaneCommand, LaneEvent, LaneEventKind, LaneTurn, LaneView, Lanes,
     LeaseGrant, LeaseRequest, Steered, StoreError, accepting,
     lanes::{self, EVENTS_KEPT},
+    rows,
 };
 
 /// Stands for a tenant's scheduling among the lanes of events.
@@ -147,7 +148,7 @@ impl Session<'_> {
         }
         let mut rows = self.sql.scheduling_find.query([tenant.0])?;
         let found = match rows.next()? {
-            Some(row) => scheduling_row(&mut Cells::of(row, u128::from(tenant.0)))?,
+            Some(row) => rows::lane::scheduling(&mut Cells::of(row, u128::from(tenant.0)))?,
             None => Scheduling::default(),
         };
         drop(rows);
@@ -255,7 +256,7 @@ impl ReadSession<'_> {
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
             let destination = cells.destination()?;
-            let lane = lane_row(&mut cells)?;
+            let lane = rows::lane::lane(&mut cells)?;
             let (tenant, id) = (TenantId(cells.int()?), LaneId(cells.int()?));
             views.push(LaneView { tenant, id, destination, lane });
         }
@@ -268,7 +269,7 @@ impl ReadSession<'_> {
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
             let tenant = TenantId(cells.int()?);
-            all.push((tenant, scheduling_row(&mut cells)?));
+            all.push((tenant, rows::lane::scheduling(&mut cells)?));
         }
         Ok(all)
     }
@@ -311,42 +312,7 @@ fn cells_of(hold: Option<&Hold>) -> (Option<i64>, Option<&str>, Option<&str>) {
     }
 }
 
-fn hold(cells: &mut Cells<'_>) -> Result<Option<Hold>, CorruptRow> {
-    let (at, reason, by) = (cells.maybe_at()?, cells.maybe_text()?, cells.maybe_text()?);
-    Ok(at.map(|at| Hold { at, reason: reason.unwrap_or_default(), by: by.unwrap_or_default() }))
-}
-
-fn scheduling_row(cells: &mut Cells<'_>) -> Result<Scheduling, CorruptRow> {
-    Ok(Scheduling { paused: hold(cells)?, held_ms: cells.int()? })
-}
-
-/// The columns of `lanes_find` and `lanes_list` after the destination.
-pub(super) fn lane_row(cells: &mut Cells<'_>) -> Result<Lane, CorruptRow> {
-    let not_before = cells.at()?;
-    let (paused, disabled, switched_off) = (hold(cells)?, hold(cells)?, cells.flag()?);
-    let (since, until) = (cells.maybe_at()?, cells.maybe_at()?);
-    let probe = cells.maybe_id()?.map(JobId);
-    let circuit = match (since.zip(until), probe) {
-        (None, _) => Circuit::Closed,
-        (Some((since, until)), None) => Circuit::Open { since, until },
-        (Some((since, until)), Some(probe)) => Circuit::HalfOpen { since, until, probe },
-    };
-    let (failures, refusals) = (cells.int()?, cells.int()?);
-    let (failing_since, trips) = (cells.maybe_at()?, cells.int()?);
-    Ok(Lane {
-        not_before,
-        paused,
-        disabled,
-        switched_off,
-        circuit,
-        health: Health { failures, refusals, failing_since, trips },
-        held_ms: cells.int()?,
-        held_since: cells.maybe_at()?,
-        rate_used_us: cells.int()?,
-    })
-}
-
 /// One row of the writer's, by tenant and lane.
 pub(super) fn lane_of_row(row: &Row<'_>, lane: LaneId) -> Result<Lane, CorruptRow> {
-    lane_row(&mut Cells::from(row, u128::from(lane.0), 1))
+    rows::lane::lane(&mut Cells::from(row, u128::from(lane.0), 1))
 }

@@ -13,7 +13,7 @@ use super::{
     job_rows::{self, Extra, Stored, family},
     session::Session,
 };
-use crate::{Change, LeaseGrant, LeaseRequest, LeasedJob, MessageBody, ledger};
+use crate::{Change, LeaseGrant, LeaseRequest, LeasedJob, MessageBody, ledger, rows::job::job_row};
 
 /// A job that may be taken.
 struct Candidate {
@@ -125,7 +125,7 @@ impl Session<'_> {
             if self.corrupt.contains(&(tenant, id)) {
                 continue;
             }
-            let read = job_rows::job_row(row, tenant, id)
+            let read = job_row(&mut Cells::of(row, id.0), tenant, id)
                 .and_then(|(row, extra)| Ok(Candidate { job: Job::from_rows(row, None)?, extra }));
             match read {
                 Ok(candidate) => {

@@ -1,23 +1,18 @@
 //! A ledger entry to and from SQL.
 
-use bytes::Bytes;
-use posthaste_core::{
-    Class, EventId, JobId, Path, TenantId,
-    ledger::{Entry, OnExpired, Outcome, Previous, Status},
-};
-use rusqlite::{Row, Statement, params};
+use posthaste_core::{Class, EventId, TenantId, ledger::Outcome};
+use rusqlite::{Statement, params};
 
 use super::{
     cells::{Cells, signed},
     fault::Fault,
     job_rows::one,
-    record_rows,
     session::Session,
 };
-use crate::{LedgerEntry, Place, ResetNote, StoredResult};
-
-/// Columns of an entry before what is only in `archived_entries`.
-const ENTRY_COLUMNS: usize = 20;
+use crate::{
+    LedgerEntry, Place,
+    rows::entry::{archived_entry, entry},
+};
 
 /// The entry that has a row of its own.
 pub(super) fn find(
@@ -27,48 +22,9 @@ pub(super) fn find(
 ) -> Result<Option<LedgerEntry>, Fault> {
     let mut rows = ledger_find.query(params![tenant.0, key.as_str()])?;
     match rows.next()? {
-        Some(row) => Ok(Some(entry(row, key)?)),
+        Some(row) => Ok(Some(entry(&mut Cells::of(row, 0), key)?)),
         None => Ok(None),
     }
-}
-
-fn entry(row: &Row<'_>, key: &EventId) -> Result<LedgerEntry, posthaste_core::CorruptRow> {
-    let mut cells = Cells::of(row, 0);
-    let status = cells.word(Status::parse)?;
-    let (fence, attempts, locked_until) = (cells.int()?, cells.int()?, cells.at()?);
-    let entry = Entry {
-        status,
-        fence,
-        attempts,
-        locked_until,
-        fingerprint: cells.maybe_bytes()?.map(Box::from),
-        claim_id: cells.maybe_text()?,
-        path: cells.word(Path::parse)?,
-        previous: cells.word(Previous::parse)?,
-        on_expired: cells.word(OnExpired::parse)?,
-        outcome: cells.maybe_word(Outcome::parse)?,
-    };
-    let result = StoredResult {
-        bytes: cells.maybe_bytes()?.map(Bytes::copy_from_slice),
-        content_type: cells.maybe_text()?,
-        status: cells.maybe_int()?,
-    };
-    let (class, message) = (cells.maybe_word(Class::parse)?, cells.maybe_text()?);
-    let (created_at, updated_at) = (cells.at()?, cells.at()?);
-    let (reset_at, reset_by, reset_reason) = (cells.maybe_at()?, cells.maybe_text()?, cells.maybe_text()?);
-    let reset = reset_at.zip(reset_reason).map(|(at, reason)| ResetNote { at, by: reset_by, reason });
-    Ok(LedgerEntry {
-        key: key.clone(),
-        entry,
-        result,
-        class,
-        message,
-        created_at,
-        updated_at,
-        reset,
-        of_job: None,
-        result_at: None,
-    })
 }
 
 /// What is still known of an entry that left, or of a job's that did.
@@ -79,11 +35,7 @@ pub(super) fn find_archived(
 ) -> Result<Option<LedgerEntry>, Fault> {
     let mut rows = archived_entries_find.query(params![tenant.0, key.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let entry = entry(row, key)?;
-    let mut cells = Cells::from(row, 0, ENTRY_COLUMNS);
-    let (of_job, elsewhere) = (cells.maybe_id()?.map(JobId), cells.flag()?);
-    let place = record_rows::place(&mut cells)?;
-    Ok(Some(LedgerEntry { of_job, result_at: place.filter(|_| elsewhere), ..entry }))
+    Ok(Some(archived_entry(&mut Cells::of(row, 0), key)?.0))
 }
 
 impl Session<'_> {

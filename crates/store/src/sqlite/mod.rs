@@ -10,7 +10,6 @@ mod batch;
 mod bulk;
 mod bulk_rows;
 mod bulk_seam;
-mod cells;
 mod checkpoints;
 mod configure;
 mod counts;
@@ -26,7 +25,6 @@ mod lock;
 mod note;
 mod open;
 mod options;
-mod queue;
 mod read_jobs;
 mod read_rest;
 mod readers;
@@ -38,13 +36,10 @@ mod seam;
 mod session;
 #[doc(hidden)]
 pub mod statements;
-mod targets;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod unsettled;
 mod untold;
-mod weight;
 mod work;
 mod writer;
 
@@ -60,14 +55,18 @@ pub use self::options::{Checkpoints, CommitWatch, OpenError, PageLimit, SqliteOp
 use self::{
     fault::Fault,
     lock::FileLock,
-    queue::{Limits, Queue},
     readers::{PendingRead, ReadQueue, ReadSession},
     recent_names::RecentNames,
     session::Session,
-    work::{Pending, Rank},
+    work::{Pending, Rank, Work},
     writer::Writer,
 };
-use crate::{BoxFuture, StoreError};
+use crate::{
+    BoxFuture, StoreError,
+    queue::{Limits, Queue},
+    rows::cells,
+    targets, weight,
+};
 
 /// The embedded store.
 ///
@@ -75,7 +74,7 @@ use crate::{BoxFuture, StoreError};
 pub struct SqliteStore {
     options: Arc<SqliteOptions>,
     epoch: Epoch,
-    queue: Arc<Queue>,
+    queue: Arc<Queue<dyn Work>>,
     reads: Arc<ReadQueue>,
     recent: Arc<RecentNames>,
     writer: Option<JoinHandle<()>>,

@@ -12,6 +12,7 @@ use std::{
 
 use posthaste_core::DurationMs;
 
+pub use crate::CommitWatch;
 use crate::{BoxError, Clock};
 
 /// Who moves the write-ahead log into the database file.
@@ -21,14 +22,6 @@ pub enum Checkpoints {
     Own,
     /// Another program, such as litestream.
     External,
-}
-
-/// Is told of each commit. Called by the thread that writes, so it must not wait.
-pub trait CommitWatch: Send + Sync {
-    /// A commit begins: what was written goes to the disk.
-    fn begun(&self);
-    /// It is durable, with so many rows.
-    fn committed(&self, rows: u64);
 }
 
 /// How a [`crate::sqlite::SqliteStore`] is opened. Start from [`SqliteOptions::new`].

@@ -6,11 +6,13 @@ use rusqlite::{Params, Statement, params};
 
 use super::{
     cells::{Cells, signed},
-    configure::{api_key_row, destination_row},
     fault::Fault,
     readers::ReadSession,
 };
-use crate::{ApiKeyRow, CustodyEntry, DestinationRow, KeyKind, MessageName, MessageView, Stage, StateCount};
+use crate::{
+    ApiKeyRow, CustodyEntry, DestinationRow, KeyKind, MessageName, MessageView, Stage, StateCount,
+    rows::{self, words},
+};
 
 /// Custody entries in one answer.
 const CUSTODY_MAX: usize = 1_000;
@@ -110,7 +112,7 @@ impl ReadSession<'_> {
         let mut names = Vec::new();
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, id.0);
-            names.push((cells.word(key_kind)?, cells.key()?));
+            names.push((cells.word(words::key_kind)?, cells.key()?));
         }
         Ok(names)
     }
@@ -159,7 +161,7 @@ impl ReadSession<'_> {
         let mut rows = self.sql.destinations_list.query([])?;
         let mut destinations = Vec::new();
         while let Some(row) = rows.next()? {
-            destinations.push(destination_row(row)?);
+            destinations.push(rows::configured::destination(&mut Cells::of(row, 0))?);
         }
         Ok(destinations)
     }
@@ -168,7 +170,7 @@ impl ReadSession<'_> {
         let mut rows = self.sql.api_keys_list.query([])?;
         let mut keys = Vec::new();
         while let Some(row) = rows.next()? {
-            keys.push(api_key_row(row)?);
+            keys.push(rows::configured::api_key(&mut Cells::of(row, 0))?);
         }
         Ok(keys)
     }
@@ -187,9 +189,4 @@ impl ReadSession<'_> {
         counts.sort_unstable_by_key(|count| (count.tenant, count.state));
         Ok(counts)
     }
-}
-
-pub(super) fn key_kind(word: &str) -> Option<KeyKind> {
-    let all = [KeyKind::Key, KeyKind::Provider, KeyKind::Delivery, KeyKind::Alias];
-    all.into_iter().find(|kind| kind.as_str() == word)
 }

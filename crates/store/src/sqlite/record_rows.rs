@@ -7,19 +7,22 @@ use posthaste_core::{
 use rusqlite::params;
 
 use super::{
-    accept::fingerprint,
     attempt_rows,
     cells::{Cells, signed},
     fault::Fault,
-    job_rows::{self, family, id_after_job, job_row},
+    job_rows::{self, family, id_after_job},
     ledger_rows,
-    read_rest::{key_kind, one_number},
+    read_rest::one_number,
     recent_names::RecentNames,
     statements::RecordStatements,
 };
 use crate::{
-    ArchivedMessage, CustodyEntry, EntryRecord, JobView, KeyKind, MessageRecord, MessageView, Place,
-    Retention, Stage, retention,
+    ArchivedMessage, CustodyEntry, EntryRecord, JobView, KeyKind, MessageRecord, MessageView, Retention,
+    Stage, retention,
+    rows::{
+        job::job_row,
+        words::{fingerprint, key_kind, lanes_of, place},
+    },
 };
 
 /// Statements, and where new names are.
@@ -147,7 +150,7 @@ impl Records<'_, '_> {
         let mut views = Vec::new();
         while let Some(row) = rows.next()? {
             let job = id_after_job(row)?;
-            let (row, extra) = job_row(row, tenant, job)?;
+            let (row, extra) = job_row(&mut Cells::of(row, job.0), tenant, job)?;
             let job = Job::from_rows(row, None)?;
             let mut lanes = lanes_find.query(params![tenant.0, job.lane.0])?;
             let Some(lane) = lanes.next()? else { return Err(Fault::Invariant("a job's lane is missing")) };
@@ -191,7 +194,7 @@ impl Records<'_, '_> {
         while let Some(row) = rows.next()? {
             let mut cells = Cells::of(row, 0);
             let (at, tenant) = (cells.at()?, TenantId(cells.int()?));
-            let key = EventId::new(cells.str()?).map_err(|_| Fault::Invariant("a ledger's key is none"))?;
+            let key = cells.event_id()?;
             candidates.push((at, tenant, key));
         }
         Ok(candidates)
@@ -269,9 +272,7 @@ impl Records<'_, '_> {
             archived_at: cells.at()?,
             place: place(&mut cells)?,
         };
-        let dead = cells.maybe_bytes()?.unwrap_or_default().chunks_exact(4);
-        let dead = dead.map(|lane| LaneId(u32::from_be_bytes([lane[0], lane[1], lane[2], lane[3]])));
-        Ok(Some((archived, dead.collect())))
+        Ok(Some((archived, lanes_of(cells.maybe_bytes()?.unwrap_or_default()))))
     }
 
     /// What is known of a message that left.
@@ -285,11 +286,4 @@ impl Records<'_, '_> {
         archived.aliases = self.other_names(tenant, id)?;
         Ok(Some(archived))
     }
-}
-
-/// Three cells that say where something is.
-pub(super) fn place(cells: &mut Cells<'_>) -> Result<Option<Place>, posthaste_core::CorruptRow> {
-    let (file, at_byte, bytes) = (cells.maybe_text()?, cells.maybe_int()?, cells.maybe_int()?);
-    let Some(file) = file else { return Ok(None) };
-    Ok(Some(Place { file, at_byte: at_byte.unwrap_or(0), bytes: bytes.unwrap_or(0) }))
 }

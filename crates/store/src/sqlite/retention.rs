@@ -1,6 +1,6 @@
 //! What expired: found by those who read, let go of by the writer.
 
-use posthaste_core::{EventId, LaneId, TenantId, Timestamp};
+use posthaste_core::{EventId, TenantId, Timestamp};
 use rusqlite::params;
 
 use super::{
@@ -15,6 +15,7 @@ use crate::{
     ArchiveFile, ArchivedMessage, EntryRecord, Expiry, ExpiryCursor, ExpiryRequest, Indexed, MessageName,
     MessageRecord, Place, Retire, Retired,
     retention::{self, CANDIDATES_MAX},
+    rows::{self, words},
 };
 
 impl<'c> ReadSession<'c> {
@@ -119,16 +120,7 @@ impl<'c> ReadSession<'c> {
         let mut rows = self.sql.archive_files_list.query(at)?;
         let mut files = Vec::new();
         while let Some(row) = rows.next()? {
-            let mut cells = Cells::of(row, 0);
-            files.push(ArchiveFile {
-                file: cells.text()?,
-                records: cells.int()?,
-                bytes: cells.int()?,
-                sha256: cells.array()?,
-                first_key: cells.text()?,
-                last_key: cells.text()?,
-                written_at: cells.at()?,
-            });
+            files.push(rows::configured::archive_file(&mut Cells::of(row, 0))?);
         }
         Ok(files)
     }
@@ -213,8 +205,7 @@ impl Session<'_> {
 
     fn insert_archived(&mut self, record: &MessageRecord, place: Option<&Place>) -> Result<(), Fault> {
         let view = &record.message;
-        let dead: Vec<u8> =
-            retention::dead_lanes(record).into_iter().flat_map(|LaneId(lane)| lane.to_be_bytes()).collect();
+        let dead = words::bytes_of(&retention::dead_lanes(record));
         let inserted = self.sql.archived_insert.execute(params![
             record.tenant.0,
             view.id.0.to_be_bytes(),
@@ -223,7 +214,7 @@ impl Session<'_> {
             signed(view.jobs_total),
             record.fingerprint.0.as_flattened(),
             view.correlation_id,
-            (!dead.is_empty()).then_some(dead),
+            dead,
             self.now.0,
             place.map(|place| &place.file),
             place.map(|place| signed(place.at_byte)),

@@ -1,14 +1,14 @@
 //! Schedules.
 
-use posthaste_core::{CorruptRow, DestinationId, TenantId};
-use rusqlite::{Row, Statement, params};
+use posthaste_core::{DestinationId, TenantId};
+use rusqlite::{Statement, params};
 
 use super::{
-    SqliteStore, cells::Cells, configure::managed_by, fault::Fault, job_rows::one, readers::ReadSession,
-    session::Session, weight, work::Rank::Foreground,
+    SqliteStore, cells::Cells, fault::Fault, job_rows::one, readers::ReadSession, session::Session, weight,
+    work::Rank::Foreground,
 };
 use crate::{
-    BoxFuture, ScheduleChange, ScheduleChanged, SchedulePause, ScheduleRow, Schedules, StoreError,
+    BoxFuture, ScheduleChange, ScheduleChanged, ScheduleRow, Schedules, StoreError, rows,
     schedules::{Step, named, step},
 };
 
@@ -77,7 +77,7 @@ impl ReadSession<'_> {
         let mut rows = self.sql.schedules_list.query([])?;
         let mut schedules = Vec::new();
         while let Some(row) = rows.next()? {
-            schedules.push(schedule_row(row)?);
+            schedules.push(rows::configured::schedule(&mut Cells::of(row, 0))?);
         }
         Ok(schedules)
     }
@@ -90,29 +90,5 @@ fn find(
 ) -> Result<Option<ScheduleRow>, Fault> {
     let mut rows = statement.query(params![tenant.0, id.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(schedule_row(row)?))
-}
-
-fn schedule_row(row: &Row<'_>) -> Result<ScheduleRow, CorruptRow> {
-    let mut cells = Cells::of(row, 0);
-    let mut schedule = ScheduleRow {
-        tenant: TenantId(cells.int()?),
-        id: cells.destination()?,
-        config: cells.text()?,
-        managed_by: cells.word(managed_by)?,
-        enabled: cells.flag()?,
-        owner: cells.maybe_text()?,
-        next_fire_at: cells.maybe_at()?,
-        last_fired_at: cells.maybe_at()?,
-        paused: None,
-        created_at: posthaste_core::Timestamp(0),
-        updated_at: posthaste_core::Timestamp(0),
-    };
-    let pause = (cells.maybe_at()?, cells.maybe_text()?, cells.maybe_text()?);
-    if let (Some(at), Some(by), Some(reason)) = pause {
-        schedule.paused = Some(SchedulePause { at, by, reason });
-    }
-    schedule.created_at = cells.at()?;
-    schedule.updated_at = cells.at()?;
-    Ok(schedule)
+    Ok(Some(rows::configured::schedule(&mut Cells::of(row, 0))?))
 }

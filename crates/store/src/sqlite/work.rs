@@ -3,30 +3,20 @@
 use tokio::sync::oneshot;
 
 use super::{fault::Fault, session::Session};
-use crate::StoreError;
-
-/// Whether somebody waits for it, or it can wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rank {
-    Foreground,
-    Background,
-}
+pub(super) use crate::queue::Rank;
+use crate::{StoreError, queue::Queued};
 
 /// An operation on its way through the queue and a batch.
 ///
 /// It may be run more than once: a batch that failed is rolled back and done again. Only what the last run put out is
 /// answered, and only after the commit.
-pub(super) trait Work: Send {
-    /// Bytes that it holds in memory, and about as many that it writes.
-    fn bytes(&self) -> usize;
+pub(super) trait Work: Queued {
     /// Nobody waits for the answer any more.
     fn is_abandoned(&self) -> bool;
     /// Does it within the transaction that is open.
     fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault>;
     /// Its rows are committed: gives the answer.
     fn answer(self: Box<Self>);
-    /// Nothing of it is committed.
-    fn refuse(self: Box<Self>, error: StoreError);
 }
 
 /// The one kind of [`Work`]: an input, what is done with it, and who waits.
@@ -38,11 +28,17 @@ pub(super) struct Pending<I, O> {
     pub(super) reply: oneshot::Sender<Result<O, StoreError>>,
 }
 
-impl<I: Send, O: Send> Work for Pending<I, O> {
+impl<I: Send, O: Send> Queued for Pending<I, O> {
     fn bytes(&self) -> usize {
         self.bytes
     }
 
+    fn refuse(self: Box<Self>, error: StoreError) {
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+impl<I: Send, O: Send> Work for Pending<I, O> {
     fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }
@@ -59,9 +55,5 @@ impl<I: Send, O: Send> Work for Pending<I, O> {
             // Whoever hangs up has what `InDoubt` gives.
             let _ = self.reply.send(Ok(output));
         }
-    }
-
-    fn refuse(self: Box<Self>, error: StoreError) {
-        let _ = self.reply.send(Err(error));
     }
 }

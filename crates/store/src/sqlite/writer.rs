@@ -16,12 +16,14 @@ use super::{
     fault::{Fault, PanicText},
     open::open_again,
     options::SqliteOptions,
-    queue::{Queue, Taken},
     recent_names::RecentNames,
     session::Session,
     work::Work,
 };
-use crate::StoreError;
+use crate::{
+    StoreError,
+    queue::{Queue, Taken},
+};
 
 /// The first wait before a database that failed is tried again; doubled each time.
 const RETRY_BASE: Duration = Duration::from_millis(50);
@@ -31,7 +33,7 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct Writer {
     pub(super) options: Arc<SqliteOptions>,
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<Queue<dyn Work>>,
     pub(super) epoch: Epoch,
     pub(super) recent: Arc<RecentNames>,
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use posthaste_core::TenantId;
 
-use super::work::Work;
+use super::Queued;
 
 /// How many operations of one tenant go into a batch while others have work too. Every answer leaves with its batch: a
 /// large one would be a long wait for all that are in it.
@@ -19,11 +19,10 @@ const LINES_KEPT_MAX: usize = 64;
 /// The share of what may wait that one tenant may fill: 1/2.
 const TENANT_PART: usize = 2;
 
-#[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct Turns<W: ?Sized> {
     /// Of no tenant, or of several.
-    own: VecDeque<Box<dyn Work>>,
-    lines: HashMap<TenantId, Line>,
+    own: VecDeque<Box<W>>,
+    lines: HashMap<TenantId, Line<W>>,
     /// Tenants whose line isn't empty; the first is next.
     order: VecDeque<TenantId>,
     waiting: usize,
@@ -33,13 +32,25 @@ pub(super) struct Turns {
     shared: u32,
 }
 
-#[derive(Default)]
-struct Line {
-    waiting: VecDeque<Box<dyn Work>>,
+struct Line<W: ?Sized> {
+    waiting: VecDeque<Box<W>>,
     bytes: usize,
 }
 
-impl Turns {
+impl<W: ?Sized> Default for Turns<W> {
+    fn default() -> Self {
+        let (own, lines, order) = (VecDeque::new(), HashMap::new(), VecDeque::new());
+        Self { own, lines, order, waiting: 0, last: None, shared: 0 }
+    }
+}
+
+impl<W: ?Sized> Default for Line<W> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<W: Queued + ?Sized> Turns<W> {
     pub(super) fn len(&self) -> usize {
         self.waiting
     }
@@ -52,7 +63,7 @@ impl Turns {
         })
     }
 
-    pub(super) fn push(&mut self, tenant: Option<TenantId>, work: Box<dyn Work>) {
+    pub(super) fn push(&mut self, tenant: Option<TenantId>, work: Box<W>) {
         self.waiting += 1;
         let Some(tenant) = tenant else {
             self.own.push_back(work);
@@ -73,7 +84,7 @@ impl Turns {
     pub(super) fn take_while(
         &mut self,
         mut room: impl FnMut(usize) -> bool,
-        mut take: impl FnMut(Box<dyn Work>),
+        mut take: impl FnMut(Box<W>),
     ) {
         while self.own.front().is_some_and(|work| room(work.bytes())) {
             take(self.own.pop_front().expect("it is at the front"));
@@ -108,7 +119,7 @@ impl Turns {
     }
 
     /// All that waits, in no order.
-    pub(super) fn drain(&mut self) -> Vec<Box<dyn Work>> {
+    pub(super) fn drain(&mut self) -> Vec<Box<W>> {
         self.waiting = 0;
         self.order.clear();
         let lines = self.lines.drain().flat_map(|(_, line)| line.waiting);

@@ -6,8 +6,7 @@
 
 use posthaste_core::{Kind, LaneId};
 
-use super::{fault::Fault, job_rows::Extra};
-use crate::Target;
+use crate::{Target, rows::job::Extra};
 
 const VERSION: u8 = 1;
 const PULL: u8 = 1;
@@ -16,14 +15,14 @@ const OWNER: u8 = 4;
 
 /// One target as it is decoded.
 #[derive(Debug)]
-pub(super) struct Owed {
-    pub(super) lane: LaneId,
-    pub(super) kind: Kind,
-    pub(super) extra: Extra,
+pub(crate) struct Owed {
+    pub(crate) lane: LaneId,
+    pub(crate) kind: Kind,
+    pub(crate) extra: Extra,
 }
 
 /// The targets that are owed a job: one a lane, the first. Same rule as [`crate::accepting::distinct`].
-pub(super) fn distinct(targets: &[Target]) -> Vec<&Target> {
+pub(crate) fn distinct(targets: &[Target]) -> Vec<&Target> {
     if let [_] | [] = targets {
         return targets.iter().collect();
     }
@@ -31,7 +30,7 @@ pub(super) fn distinct(targets: &[Target]) -> Vec<&Target> {
     targets.iter().filter(|target| lanes.insert(target.lane)).collect()
 }
 
-pub(super) fn encode(targets: &[&Target]) -> Result<Vec<u8>, Fault> {
+pub(crate) fn encode(targets: &[&Target]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(1 + targets.len() * 8);
     bytes.push(VERSION);
     for target in targets {
@@ -41,8 +40,7 @@ pub(super) fn encode(targets: &[&Target]) -> Result<Vec<u8>, Fault> {
         bytes.extend_from_slice(&target.lane.0.to_be_bytes());
         bytes.push(pull | wire_id | owner);
         for text in [&target.wire_id, &target.owner].into_iter().flatten() {
-            let length =
-                u16::try_from(text.len()).map_err(|_| Fault::Invariant("a target's text is too long"))?;
+            let length = u16::try_from(text.len()).map_err(|_| "a target's text is too long")?;
             bytes.extend_from_slice(&length.to_be_bytes());
             bytes.extend_from_slice(text.as_bytes());
         }
@@ -51,16 +49,16 @@ pub(super) fn encode(targets: &[&Target]) -> Result<Vec<u8>, Fault> {
 }
 
 /// Up to `limit` targets after the first `made`, and whether more follow.
-pub(super) fn decode(bytes: &[u8], made: usize, limit: usize) -> Result<(Vec<Owed>, bool), Fault> {
+pub(crate) fn decode(bytes: &[u8], made: usize, limit: usize) -> Result<(Vec<Owed>, bool), &'static str> {
     let [VERSION, targets @ ..] = bytes else {
-        return Err(Fault::Invariant("a fan-out's targets have an unknown version"));
+        return Err("a fan-out's targets have an unknown version");
     };
     let mut rest = targets;
     let mut owed = Vec::new();
     let mut index = 0;
     while !rest.is_empty() && owed.len() < limit {
         let Some(target) = next(&mut rest) else {
-            return Err(Fault::Invariant("a fan-out's targets end in the middle"));
+            return Err("a fan-out's targets end in the middle");
         };
         if index >= made {
             owed.push(target);

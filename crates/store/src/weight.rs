@@ -9,7 +9,7 @@ use posthaste_core::{Command, Details};
 /// A row, its index entries and its place in memory.
 const ROW: usize = 256;
 
-pub(super) fn of_messages(messages: &[NewMessage]) -> usize {
+pub(crate) fn of_messages(messages: &[NewMessage]) -> usize {
     messages.iter().map(of_message).sum()
 }
 
@@ -20,7 +20,7 @@ fn of_message(message: &NewMessage) -> usize {
     message.payload.len() + texts + rows * ROW
 }
 
-pub(super) fn of_commands(commands: &[JobCommand]) -> usize {
+pub(crate) fn of_commands(commands: &[JobCommand]) -> usize {
     commands.iter().map(|command| 2 * ROW + of_details(&command.command)).sum()
 }
 
@@ -45,15 +45,15 @@ fn of_details(command: &Command) -> usize {
     }
 }
 
-pub(super) fn of_requests(requests: &[LeaseRequest]) -> usize {
+pub(crate) fn of_requests(requests: &[LeaseRequest]) -> usize {
     requests.iter().map(|request| 2 * ROW * request.limit.min(posthaste_core::limits::CONSUME_MAX)).sum()
 }
 
-pub(super) fn of_fan_out(jobs_max: usize) -> usize {
+pub(crate) fn of_fan_out(jobs_max: usize) -> usize {
     jobs_max.saturating_mul(ROW)
 }
 
-pub(super) fn of_changes(changes: &[Configure]) -> usize {
+pub(crate) fn of_changes(changes: &[Configure]) -> usize {
     let size = |change: &Configure| match change {
         Configure::PutDestination(new) => new.config.len(),
         Configure::Tenant { .. }
@@ -64,7 +64,7 @@ pub(super) fn of_changes(changes: &[Configure]) -> usize {
     changes.iter().map(|change| ROW + size(change)).sum()
 }
 
-pub(super) fn of_ledger(commands: &[LedgerCommand]) -> usize {
+pub(crate) fn of_ledger(commands: &[LedgerCommand]) -> usize {
     let size = |command: &LedgerCommand| match &command.action {
         LedgerAction::Complete { result, .. } => result.bytes.as_ref().map_or(0, bytes::Bytes::len),
         LedgerAction::Claim { .. }
@@ -75,7 +75,7 @@ pub(super) fn of_ledger(commands: &[LedgerCommand]) -> usize {
     commands.iter().map(|command| 2 * ROW + size(command)).sum()
 }
 
-pub(super) fn of_schedules(changes: &[ScheduleChange]) -> usize {
+pub(crate) fn of_schedules(changes: &[ScheduleChange]) -> usize {
     let size = |change: &ScheduleChange| match change {
         ScheduleChange::Put(new) => new.config.len(),
         ScheduleChange::Delete { .. }
@@ -86,20 +86,20 @@ pub(super) fn of_schedules(changes: &[ScheduleChange]) -> usize {
     changes.iter().map(|change| ROW + size(change)).sum()
 }
 
-pub(super) fn of_entries(entries: &[CustodyEntry]) -> usize {
+pub(crate) fn of_entries(entries: &[CustodyEntry]) -> usize {
     entries.iter().map(|entry| ROW + entry.detail.as_ref().map_or(0, |detail| detail.len())).sum()
 }
 
-pub(super) fn of_run() -> usize {
+pub(crate) fn of_run() -> usize {
     4 * ROW
 }
 
 /// As commands of the same number: what looks at more rows reads them where they lie together.
-pub(super) fn of_bulk_step(step: &BulkStep) -> usize {
+pub(crate) fn of_bulk_step(step: &BulkStep) -> usize {
     step.jobs_max.saturating_mul(2 * ROW)
 }
 
-pub(super) fn of_retired(records: &[Retire]) -> usize {
+pub(crate) fn of_retired(records: &[Retire]) -> usize {
     let size = |retire: &Retire| match retire {
         Retire::Message { record, .. } => crate::retention::weight_of(record),
         Retire::Entry { record, .. } => ROW + record.entry.result.bytes.as_ref().map_or(0, bytes::Bytes::len),
@@ -107,6 +107,6 @@ pub(super) fn of_retired(records: &[Retire]) -> usize {
     records.iter().map(size).sum()
 }
 
-pub(super) fn of_untold(rows: &[crate::Untold]) -> usize {
+pub(crate) fn of_untold(rows: &[crate::Untold]) -> usize {
     rows.len() * ROW
 }

@@ -1,4 +1,6 @@
-//! The bounded queue before the writer.
+//! The bounded queue before whoever writes: one thread, or a few tasks.
+
+mod turns;
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -6,11 +8,23 @@ use parking_lot::{Condvar, Mutex};
 use posthaste_core::TenantId;
 use tokio::sync::Notify;
 
-use super::{
-    turns::Turns,
-    work::{Rank, Work},
-};
+use self::turns::Turns;
 use crate::StoreError;
+
+/// Whether somebody waits for it, or it can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    Foreground,
+    Background,
+}
+
+/// What waits in a [`Queue`].
+pub(crate) trait Queued: Send {
+    /// Bytes that it holds in memory, and about as many that it writes.
+    fn bytes(&self) -> usize;
+    /// Nothing of it is committed.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
 
 /// After so many batches without background work, one piece of it comes first: background is late, never starved.
 const BACKGROUND_EVERY: u32 = 16;
@@ -20,11 +34,11 @@ const SMALL_BYTES: usize = 4_096;
 
 /// How much may wait, and how much goes into one batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) waiting_ops: usize,
-    pub(super) waiting_bytes: usize,
-    pub(super) batch_ops: usize,
-    pub(super) batch_bytes: usize,
+pub(crate) struct Limits {
+    pub(crate) waiting_ops: usize,
+    pub(crate) waiting_bytes: usize,
+    pub(crate) batch_ops: usize,
+    pub(crate) batch_bytes: usize,
 }
 
 /// Whether new work is taken on.
@@ -36,27 +50,31 @@ enum Health {
     Closing,
 }
 
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct Queue<W: ?Sized> {
+    state: Mutex<State<W>>,
+    /// Wakes a thread.
     wake: Condvar,
-    /// The writer is done with a batch, or broken.
+    /// Wakes a task.
+    wake_task: Notify,
+    /// A writer is done with a batch, or broken.
     batch_ended: Notify,
+    closed: Notify,
     limits: Limits,
 }
 
-struct State {
-    foreground: Turns,
-    background: VecDeque<Box<dyn Work>>,
+struct State<W: ?Sized> {
+    foreground: Turns<W>,
+    background: VecDeque<Box<W>>,
     bytes: usize,
     health: Health,
-    /// The writer has a batch in hand.
-    in_batch: bool,
+    /// How many writers have a batch in hand.
+    in_batch: usize,
     batches_without_background: u32,
 }
 
 /// What [`Queue::take`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     /// A batch.
     Batch,
     /// Nothing for a while.
@@ -65,23 +83,30 @@ pub(super) enum Taken {
     Closing,
 }
 
-impl Queue {
-    pub(super) fn new(limits: Limits) -> Self {
+impl<W: Queued + ?Sized> Queue<W> {
+    pub(crate) fn new(limits: Limits) -> Self {
         let state = State {
             foreground: Turns::default(),
             background: VecDeque::new(),
             bytes: 0,
             health: Health::Serving,
-            in_batch: false,
+            in_batch: 0,
             batches_without_background: 0,
         };
-        Self { state: Mutex::new(state), wake: Condvar::new(), batch_ended: Notify::new(), limits }
+        Self {
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+            wake_task: Notify::new(),
+            batch_ended: Notify::new(),
+            closed: Notify::new(),
+            limits,
+        }
     }
 
     /// Takes `work` of `tenant`, or of none or several, on, or says why not.
-    pub(super) fn push(
+    pub(crate) fn push(
         &self,
-        work: Box<dyn Work>,
+        work: Box<W>,
         rank: Rank,
         tenant: Option<TenantId>,
     ) -> Result<(), StoreError> {
@@ -103,15 +128,17 @@ impl Queue {
         }
         drop(state);
         self.wake.notify_one();
+        self.wake_task.notify_one();
         Ok(())
     }
 
     /// Waits for work, at most for `idle_after`, and moves what waits, up to the limits of a batch, to `batch`.
     ///
     /// `batch` may hold work that an earlier batch had no time for; then it doesn't wait.
-    pub(super) fn take(&self, batch: &mut VecDeque<Box<dyn Work>>, idle_after: Duration) -> Taken {
+    pub(crate) fn take(&self, batch: &mut VecDeque<Box<W>>, idle_after: Duration) -> Taken {
         let mut state = self.state.lock();
-        self.batch_ended(&mut state);
+        state.in_batch = 0;
+        self.batch_ended.notify_waiters();
         while batch.is_empty() && state.waiting() == 0 {
             if state.health == Health::Closing {
                 return Taken::Closing;
@@ -121,17 +148,53 @@ impl Queue {
             }
         }
         state.fill(batch, self.limits);
-        state.in_batch = true;
+        state.in_batch = 1;
         Taken::Batch
     }
 
+    /// The same for a task, one of several: whoever took a batch says with [`Queue::end_batch`] when it is over. False if
+    /// nothing will come any more. Cancel: safe; nothing is taken.
+    pub(crate) async fn next_batch(&self, batch: &mut VecDeque<Box<W>>) -> bool {
+        loop {
+            let woken = self.wake_task.notified();
+            tokio::pin!(woken);
+            // Registered before the look, so that what comes in between is not missed.
+            woken.as_mut().enable();
+            if let Some(taken) = self.try_take(batch) {
+                return taken;
+            }
+            woken.await;
+        }
+    }
+
+    fn try_take(&self, batch: &mut VecDeque<Box<W>>) -> Option<bool> {
+        let mut state = self.state.lock();
+        if batch.is_empty() && state.waiting() == 0 {
+            return (state.health == Health::Closing).then_some(false);
+        }
+        state.fill(batch, self.limits);
+        state.in_batch += 1;
+        if state.waiting() > 0 {
+            self.wake_task.notify_one();
+        }
+        Some(true)
+    }
+
+    /// A batch of [`Queue::next_batch`] is over, however it ended.
+    pub(crate) fn end_batch(&self) {
+        let mut state = self.state.lock();
+        state.in_batch = state.in_batch.saturating_sub(1);
+        self.batch_ended.notify_waiters();
+    }
+
     /// The database failed: refuses what waits, and what comes until [`Queue::serve`].
-    pub(super) fn break_off(&self, error: impl Fn() -> StoreError) {
+    pub(crate) fn break_off(&self, error: impl Fn() -> StoreError) {
         let mut state = self.state.lock();
         if state.health == Health::Serving {
             state.health = Health::Broken;
         }
-        self.batch_ended(&mut state);
+        state.in_batch = 0;
+        self.batch_ended.notify_waiters();
         state.bytes = 0;
         let waiting: Vec<_> = state.take_all();
         drop(state);
@@ -141,7 +204,7 @@ impl Queue {
     }
 
     /// The database works again.
-    pub(super) fn serve(&self) {
+    pub(crate) fn serve(&self) {
         let mut state = self.state.lock();
         if state.health == Health::Broken {
             state.health = Health::Serving;
@@ -149,13 +212,25 @@ impl Queue {
     }
 
     /// No new work; what waits is still done.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().health = Health::Closing;
         self.wake.notify_all();
+        self.wake_task.notify_waiters();
+        self.closed.notify_waiters();
+    }
+
+    /// Waits until [`Queue::close`]. Cancel: safe.
+    pub(crate) async fn closed(&self) {
+        let closed = self.closed.notified();
+        tokio::pin!(closed);
+        closed.as_mut().enable();
+        if self.state.lock().health != Health::Closing {
+            closed.await;
+        }
     }
 
     /// Waits before the database is tried again; true if the store is closed meanwhile.
-    pub(super) fn closed_within(&self, wait: Duration) -> bool {
+    pub(crate) fn closed_within(&self, wait: Duration) -> bool {
         let mut state = self.state.lock();
         if state.health != Health::Closing {
             self.wake.wait_for(&mut state, wait);
@@ -163,14 +238,9 @@ impl Queue {
         state.health == Health::Closing
     }
 
-    fn batch_ended(&self, state: &mut State) {
-        state.in_batch = false;
-        self.batch_ended.notify_waiters();
-    }
-
-    /// How much waits; or why nothing does. Waits for the batch that the writer has in hand: a disk that hangs is no
+    /// How much waits; or why nothing does. Waits for a batch that is in hand: a disk that hangs is no
     /// disk that works.
-    pub(super) async fn waiting(&self) -> Result<usize, StoreError> {
+    pub(crate) async fn waiting(&self) -> Result<usize, StoreError> {
         let ended = self.batch_ended.notified();
         tokio::pin!(ended);
         // Registered before the look, so that an end that comes in between is not missed.
@@ -178,7 +248,7 @@ impl Queue {
         let look = || {
             let state = self.state.lock();
             state.check()?;
-            Ok((state.in_batch, state.waiting()))
+            Ok((state.in_batch > 0, state.waiting()))
         };
         let (in_batch, waiting) = look()?;
         if !in_batch {
@@ -189,7 +259,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl<W: Queued + ?Sized> State<W> {
     fn check(&self) -> Result<(), StoreError> {
         match self.health {
             Health::Serving => Ok(()),
@@ -202,13 +272,13 @@ impl State {
         self.foreground.len() + self.background.len()
     }
 
-    fn take_all(&mut self) -> Vec<Box<dyn Work>> {
+    fn take_all(&mut self) -> Vec<Box<W>> {
         let mut all = self.foreground.drain();
         all.extend(self.background.drain(..));
         all
     }
 
-    fn fill(&mut self, batch: &mut VecDeque<Box<dyn Work>>, limits: Limits) {
+    fn fill(&mut self, batch: &mut VecDeque<Box<W>>, limits: Limits) {
         let mut bytes: usize = batch.iter().map(|work| work.bytes()).sum();
         let carried = batch.len();
         if self.batches_without_background >= BACKGROUND_EVERY
@@ -228,7 +298,7 @@ impl State {
             fits
         };
         let waiting = &mut self.bytes;
-        let mut take = |work: Box<dyn Work>| {
+        let mut take = |work: Box<W>| {
             *waiting -= work.bytes();
             batch.push_back(work);
         };
@@ -255,43 +325,32 @@ mod tests {
     use std::sync::{Arc, Mutex as Plain};
 
     use super::*;
-    use crate::sqlite::{fault::Fault, session::Session};
 
     const LIMITS: Limits = Limits { waiting_ops: 100, waiting_bytes: 1_000, batch_ops: 4, batch_bytes: 100 };
 
     /// Work that is known by its size, and notes that it was refused.
     struct Piece(usize, Arc<Plain<Vec<usize>>>);
 
-    impl Work for Piece {
+    impl Queued for Piece {
         fn bytes(&self) -> usize {
             self.0
         }
-
-        fn is_abandoned(&self) -> bool {
-            false
-        }
-
-        fn run(&mut self, _session: &mut Session<'_>) -> Result<(), Fault> {
-            Ok(())
-        }
-
-        fn answer(self: Box<Self>) {}
 
         fn refuse(self: Box<Self>, _error: StoreError) {
             self.1.lock().unwrap().push(self.0);
         }
     }
 
-    fn push(queue: &Queue, bytes: usize, rank: Rank) -> Result<(), StoreError> {
+    fn push(queue: &Queue<Piece>, bytes: usize, rank: Rank) -> Result<(), StoreError> {
         queue.push(Box::new(Piece(bytes, Arc::default())), rank, None)
     }
 
-    fn push_of(queue: &Queue, tenant: u32, bytes: usize) -> Result<(), StoreError> {
+    fn push_of(queue: &Queue<Piece>, tenant: u32, bytes: usize) -> Result<(), StoreError> {
         queue.push(Box::new(Piece(bytes, Arc::default())), Rank::Foreground, Some(TenantId(tenant)))
     }
 
     /// The next batch, by the sizes of what is in it.
-    fn next(queue: &Queue) -> Vec<usize> {
+    fn next(queue: &Queue<Piece>) -> Vec<usize> {
         let mut batch = VecDeque::new();
         assert_eq!(Taken::Batch, queue.take(&mut batch, Duration::ZERO));
         batch.iter().map(|work| work.bytes()).collect()
@@ -299,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_batch_has_its_bytes_and_its_operations() {
-        let queue = Queue::new(LIMITS);
+        let queue = Queue::<Piece>::new(LIMITS);
         for bytes in [40, 40, 40, 300, 1, 2, 3, 4, 5] {
             push(&queue, bytes, Rank::Foreground).unwrap();
         }
@@ -309,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_foreground_goes_first_and_the_background_is_never_starved() {
-        let queue = Queue::new(LIMITS);
+        let queue = Queue::<Piece>::new(LIMITS);
         push(&queue, 9, Rank::Background).unwrap();
         let mut batches = 0;
         loop {
@@ -331,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_is_more_than_may_wait_is_refused_at_once() {
-        let queue = Queue::new(LIMITS);
+        let queue = Queue::<Piece>::new(LIMITS);
         push(&queue, 5_000, Rank::Foreground).expect("alone, anything is taken on");
         assert!(matches!(push(&queue, 1, Rank::Foreground), Err(StoreError::Overloaded)));
         next(&queue);
@@ -346,7 +405,7 @@ mod tests {
 
     #[test]
     fn r_a6_whoever_waits_does_not_wait_for_long_background_work_as_well() {
-        let queue = Queue::new(Limits { waiting_bytes: 100_000, batch_bytes: 100_000, ..LIMITS });
+        let queue = Queue::<Piece>::new(Limits { waiting_bytes: 100_000, batch_bytes: 100_000, ..LIMITS });
         let long = SMALL_BYTES + 1;
         for bytes in [9, long, long, 8] {
             push(&queue, bytes, Rank::Background).unwrap();
@@ -359,7 +418,7 @@ mod tests {
 
     #[test]
     fn r_g6_a_tenant_that_floods_is_served_in_turn_and_leaves_room() {
-        let queue = Queue::new(Limits { batch_ops: 40, batch_bytes: 1_000, ..LIMITS });
+        let queue = Queue::<Piece>::new(Limits { batch_ops: 40, batch_bytes: 1_000, ..LIMITS });
         for _ in 0..50 {
             push_of(&queue, 1, 1).unwrap();
         }
@@ -373,16 +432,16 @@ mod tests {
         push_of(&queue, 2, 3).unwrap();
         let batch = next(&queue);
         assert_eq!([1, 2, 1, 3, 1], batch[..5], "in turn");
-        assert_eq!(crate::sqlite::turns::SHARED_OPS_MAX + 2, batch.len(), "and no long batch beside others");
+        assert_eq!(turns::SHARED_OPS_MAX + 2, batch.len(), "and no long batch beside others");
         push(&queue, 7, Rank::Foreground).unwrap();
         assert_eq!(7, next(&queue)[0], "the store's own work goes first");
         let rest: usize = std::iter::repeat_with(|| next(&queue).len()).take(2).sum();
-        assert_eq!(50 - 2 * crate::sqlite::turns::SHARED_OPS_MAX, rest, "nothing is lost");
+        assert_eq!(50 - 2 * turns::SHARED_OPS_MAX, rest, "nothing is lost");
     }
 
     #[tokio::test]
     async fn whoever_asks_how_it_is_waits_for_the_batch_in_hand() {
-        let queue = Queue::new(LIMITS);
+        let queue = Queue::<Piece>::new(LIMITS);
         assert_eq!(0, queue.waiting().await.unwrap());
         push(&queue, 1, Rank::Foreground).unwrap();
         next(&queue);
@@ -399,7 +458,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_broken_database_refuses_what_waits_and_what_comes() {
-        let queue = Queue::new(LIMITS);
+        let queue = Queue::<Piece>::new(LIMITS);
         let refused = Arc::default();
         for (bytes, rank) in [(1, Rank::Foreground), (2, Rank::Background)] {
             queue.push(Box::new(Piece(bytes, Arc::clone(&refused))), rank, None).unwrap();

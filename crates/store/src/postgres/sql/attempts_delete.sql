@@ -1,0 +1,4 @@
+DELETE FROM attempts AS w
+USING unnest($1::bigint[], $2::uuid[], $3::bigint[])
+    AS n (tenant, job, attempt)
+WHERE w.tenant = n.tenant AND w.job = n.job AND w.attempt = n.attempt

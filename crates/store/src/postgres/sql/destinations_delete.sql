@@ -1,0 +1,4 @@
+DELETE FROM destinations AS w
+USING unnest($1::bigint[], $2::text[])
+    AS n (tenant, id)
+WHERE w.tenant = n.tenant AND w.id = n.id

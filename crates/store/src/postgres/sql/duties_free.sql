@@ -1,0 +1,1 @@
+DELETE FROM duties WHERE node = $1

@@ -1,0 +1,3 @@
+SELECT epoch
+FROM meta
+WHERE singleton = 1

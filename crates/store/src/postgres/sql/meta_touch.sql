@@ -1,0 +1,3 @@
+UPDATE meta
+SET epoch = epoch
+WHERE singleton = 1

@@ -1,0 +1,1 @@
+DELETE FROM nodes WHERE seen_at < $1

@@ -1,0 +1,3 @@
+SELECT version, checksum
+FROM schema_history
+ORDER BY version

@@ -1,0 +1,2 @@
+SELECT nextval('writers')
+FROM generate_series(1, $1)
