@@ -5,6 +5,7 @@ pub mod history;
 pub mod model;
 mod sender;
 pub mod store_suite;
+pub mod stores;
 
 pub use clock::ManualClock;
 pub use sender::{Scripted, ScriptedSender, answer, header};
