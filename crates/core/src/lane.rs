@@ -109,6 +109,9 @@ pub struct Health {
     pub trips: u32,
 }
 
+/// So many failures in a row are no chance, however rarely something is sent. Fewer, if fewer open the circuit.
+const FAILURES_TO_DISABLE: u32 = 3;
+
 /// A lane's row, but for whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
@@ -312,8 +315,9 @@ impl Lane {
         health.failures = health.failures.saturating_add(1);
         health.refusals = if refused { health.refusals.saturating_add(1) } else { 0 };
         let failing_for = now.since(*health.failing_since.get_or_insert(now));
-        if failing_for >= rules.disable_after && health.failures >= rules.failures_to_open {
-            return self.disable("there was no success for days, and failures all the time", now);
+        let several = health.failures >= rules.failures_to_open.min(FAILURES_TO_DISABLE);
+        if failing_for >= rules.disable_after && several {
+            return self.disable("there was no success for as long as `disable_after` allows", now);
         }
         let ill = health.failures >= rules.failures_to_open || health.refusals >= rules.refusals_to_open;
         let since = match self.circuit {
@@ -361,11 +365,17 @@ impl Lane {
         self.disabled.is_none().then(|| Self { disabled: Some(hold), ..self.clone() }.at(now))
     }
 
-    /// The lane after a person enabled it, with a closed circuit and no memory of failures; `None` if it is as good as new.
+    /// The lane after a person enabled it, with a closed circuit, no memory of failures, and whatever its receiver asked
+    /// for let go; `None` if it is as good as new.
     pub fn enabled(&self, now: Timestamp) -> Option<Self> {
-        let next =
-            Self { disabled: None, circuit: Circuit::Closed, health: Health::default(), ..self.clone() }
-                .at(now);
+        let next = Self {
+            disabled: None,
+            circuit: Circuit::Closed,
+            health: Health::default(),
+            not_before: Timestamp(0),
+            ..self.clone()
+        }
+        .at(now);
         (next != *self).then_some(next)
     }
 

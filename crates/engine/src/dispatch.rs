@@ -107,7 +107,7 @@ impl Dispatcher {
     }
 
     fn look_again(&self, again: Again) {
-        for lane in [again.own, again.waiting].into_iter().flatten() {
+        for lane in [again.own, again.waiting, again.of_tenant].into_iter().flatten() {
             self.note(lane, Timestamp(i64::MIN));
         }
         self.wake.notify_one();
@@ -219,6 +219,7 @@ impl Engine {
         let mut requests = Vec::new();
         let mut endpoints = Vec::new();
         let share = (self.dispatcher.slots.max() / lanes.ready_count().clamp(1, LANES_PER_LEASE)).max(1);
+        let tenant_max = self.company.deliveries_max(self.dispatcher.slots.max(), self.clock.now());
         while requests.len() < LANES_PER_LEASE {
             let Some(lane) = lanes.next_ready() else { break };
             let Some(endpoint) = self.endpoint_at(lane).await else { continue };
@@ -231,7 +232,7 @@ impl Engine {
                 Some(Blocked::Until(_)) | None => {}
             }
             let wanted = share.min(limits::CONSUME_MAX);
-            match self.dispatcher.slots.take(lane, endpoint.concurrency, wanted) {
+            match self.dispatcher.slots.take(lane, endpoint.concurrency, wanted, tenant_max) {
                 Admission::Slots { count, kind } => {
                     requests.push(push_request(&endpoint, count, &self.settings.node));
                     endpoints.push(Taken { lane, endpoint, count, kind });

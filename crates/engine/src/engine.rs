@@ -89,6 +89,7 @@ pub struct Engine {
     pub(crate) epoch: OnceLock<posthaste_core::Epoch>,
     /// Set once retention is on.
     pub(crate) keeper: OnceLock<crate::retain::Keeper>,
+    pub(crate) company: crate::company::Company,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) scheduling: crate::schedules::Scheduling,
     /// A bulk run begins, or goes on.
@@ -121,6 +122,7 @@ impl Engine {
             sender: parts.sender,
             secrets: parts.secrets,
             url_judge: parts.url_judge,
+            company: crate::company::Company::default(),
             dispatcher: Dispatcher::new(parts.settings.deliveries_max),
             scheduling: crate::schedules::Scheduling::default(),
             settings: parts.settings,

@@ -300,6 +300,7 @@ impl Engine {
     async fn after_steering(&self, tenant: TenantId, scope: &PauseScope, lane: Option<LaneKey>) {
         let Some(lane) = lane else {
             if self.scheduling_pause(tenant).is_none() {
+                self.scheduling.look_again();
                 self.wake_due(Some(tenant)).await;
             }
             return;

@@ -8,6 +8,7 @@ pub mod archive;
 mod archived;
 mod bulk;
 mod came_to;
+mod company;
 pub mod config;
 mod decoding;
 mod delivery;

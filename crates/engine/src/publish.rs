@@ -121,7 +121,15 @@ impl Engine {
         }
         let tenants: Vec<TenantId> = messages.iter().map(|message| message.tenant).collect();
         let begun = self.clock.now();
-        let accepting = self.store.accept(messages);
+        // What counts for a tenant is what it asks for; the rest is our own.
+        let tenant = tenants.first().copied().filter(|first| tenants.iter().all(|tenant| tenant == first));
+        let accepting = async {
+            let _turn = match tenant {
+                Some(tenant) => self.company.enter(tenant, begun).await,
+                None => None,
+            };
+            self.store.accept(messages).await
+        };
         let acceptances = tokio::time::timeout(self.settings.accept_deadline, accepting)
             .await
             .map_err(|_| EngineError::DeadlinePassed)??;

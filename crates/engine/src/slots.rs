@@ -6,13 +6,15 @@
 //! [`SLOW_AFTER`] counts as slow from then on, whoever's it is: so receivers that hang from the start or begin to hang
 //! make room for those that answer. For a while there may be up to twice as many deliveries as configured, never more.
 //!
+//! While several tenants are at work, one tenant's lanes together have so many slots at once, of whatever kind.
+//!
 //! A lane begins with one slot, and begins anew after it was held. Each answer gives it one more, up to its endpoint's
 //! concurrency; a delivery without an answer takes it back to one.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use parking_lot::Mutex;
-use posthaste_core::DurationMs;
+use posthaste_core::{DurationMs, TenantId};
 use tokio::sync::Notify;
 
 use crate::heap::LaneKey;
@@ -45,6 +47,15 @@ struct State {
     taken: PerKind<usize>,
     lanes: HashMap<LaneKey, Lane>,
     waiting: PerKind<Waiting>,
+    tenants: HashMap<TenantId, Tenant>,
+}
+
+/// What a tenant's lanes hold together.
+#[derive(Default)]
+struct Tenant {
+    held: usize,
+    /// Lanes that had to wait for another lane of their tenant.
+    waiting: Waiting,
 }
 
 #[derive(Default)]
@@ -93,6 +104,8 @@ pub(crate) struct Again {
     pub(crate) own: Option<LaneKey>,
     /// One that had waited for a slot of that kind.
     pub(crate) waiting: Option<LaneKey>,
+    /// One that had waited for another lane of its tenant.
+    pub(crate) of_tenant: Option<LaneKey>,
 }
 
 /// What a lane may do.
@@ -125,8 +138,15 @@ impl Slots {
         (self.max / of).max(1)
     }
 
-    /// Takes slots for a lane: at most `wanted`, and no more than `concurrency` in all.
-    pub(crate) fn take(&self, lane: LaneKey, concurrency: usize, wanted: usize) -> Admission {
+    /// Takes slots for a lane: at most `wanted`, no more than `concurrency` in all, and no more than `tenant_max` for all
+    /// lanes of its tenant.
+    pub(crate) fn take(
+        &self,
+        lane: LaneKey,
+        concurrency: usize,
+        wanted: usize,
+        tenant_max: usize,
+    ) -> Admission {
         let mut state = self.state.lock();
         let known = *state.lanes.entry(lane).or_default();
         let own = known.window.min(concurrency).saturating_sub(known.held);
@@ -134,19 +154,23 @@ impl Slots {
             state.lane(lane).capped = true;
             return Admission::Waits;
         }
+        let tenant = state.tenants.entry(lane.0).or_default();
+        let of_tenant = tenant_max.saturating_sub(tenant.held);
+        if of_tenant == 0 {
+            tenant.waiting.push(lane);
+            return Admission::Waits;
+        }
         let free = self.free(&state.taken, known.kind);
         if free == 0 {
             if known.kind == Kind::Proven {
                 return Admission::Full;
             }
-            let waiting = state.waiting.of(known.kind);
-            if waiting.known.insert(lane) {
-                waiting.lanes.push_back(lane);
-            }
+            state.waiting.of(known.kind).push(lane);
             return Admission::Waits;
         }
-        let count = own.min(free).min(wanted);
+        let count = own.min(free).min(wanted).min(of_tenant);
         *state.taken.of(known.kind) += count;
+        state.tenants.entry(lane.0).or_default().held += count;
         state.lane(lane).held += count;
         Admission::Slots { count, kind: known.kind }
     }
@@ -199,7 +223,7 @@ impl Slots {
         *state.taken.of(kind) -= 1;
         state.taken.slow += 1;
         state.lane(lane).kind = Kind::Slow;
-        Again { own: None, waiting: state.next_waiting(kind) }
+        Again { waiting: state.waiting.of(kind).pop(), ..Again::default() }
     }
 
     /// The lane was held: what it had earned is forgotten.
@@ -255,17 +279,28 @@ impl State {
     fn release(&mut self, lane: LaneKey, count: usize, kind: Kind) {
         *self.taken.of(kind) -= count;
         self.lane(lane).held -= count;
+        self.tenants.entry(lane.0).or_default().held -= count;
     }
 
     fn again(&mut self, lane: LaneKey, kind: Kind) -> Again {
-        let own = std::mem::take(&mut self.lane(lane).capped).then_some(lane);
-        Again { own, waiting: self.next_waiting(kind) }
+        Again {
+            own: std::mem::take(&mut self.lane(lane).capped).then_some(lane),
+            waiting: self.waiting.of(kind).pop(),
+            of_tenant: self.tenants.entry(lane.0).or_default().waiting.pop(),
+        }
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, lane: LaneKey) {
+        if self.known.insert(lane) {
+            self.lanes.push_back(lane);
+        }
     }
 
-    fn next_waiting(&mut self, kind: Kind) -> Option<LaneKey> {
-        let waiting = self.waiting.of(kind);
-        let next = waiting.lanes.pop_front()?;
-        waiting.known.remove(&next);
+    fn pop(&mut self) -> Option<LaneKey> {
+        let next = self.lanes.pop_front()?;
+        self.known.remove(&next);
         Some(next)
     }
 }
@@ -291,7 +326,7 @@ mod tests {
     }
 
     fn granted(slots: &Slots, number: u32) -> usize {
-        match slots.take(lane(number), CONCURRENCY, usize::MAX) {
+        match slots.take(lane(number), CONCURRENCY, usize::MAX, usize::MAX) {
             Admission::Slots { count, .. } => count,
             Admission::Waits | Admission::Full => 0,
         }
@@ -300,7 +335,7 @@ mod tests {
     /// The lane's receiver answers at once until it is trusted with all its slots.
     fn prove(slots: &Slots, number: u32) {
         for _ in 0..CONCURRENCY {
-            let taken = slots.take(lane(number), CONCURRENCY, 1);
+            let taken = slots.take(lane(number), CONCURRENCY, 1, usize::MAX);
             let Admission::Slots { kind, .. } = taken else { panic!("{taken:?}") };
             slots.ended(lane(number), in_time(kind));
         }
@@ -312,7 +347,7 @@ mod tests {
         assert_eq!(1, granted(&slots, 1));
         slots.ended(lane(1), in_time(Kind::Trial));
         assert_eq!(2, granted(&slots, 1));
-        assert_eq!(Admission::Waits, slots.take(lane(1), CONCURRENCY, 5));
+        assert_eq!(Admission::Waits, slots.take(lane(1), CONCURRENCY, 5, usize::MAX));
         assert_eq!(Some(lane(1)), slots.ended(lane(1), in_time(Kind::Proven)).own);
         prove(&slots, 2);
         assert_eq!(CONCURRENCY, granted(&slots, 2));
@@ -345,14 +380,14 @@ mod tests {
         // One times out. It is known to be slow now, and slow lanes have more than their slots; the next trial goes on.
         let again = slots.ended(lane(hanging[0]), hung());
         assert_eq!(Again::default(), again, "nobody waits for a slow slot");
-        assert_eq!(Admission::Waits, slots.take(lane(hanging[0]), CONCURRENCY, 1));
+        assert_eq!(Admission::Waits, slots.take(lane(hanging[0]), CONCURRENCY, 1, usize::MAX));
     }
 
     #[test]
     fn r_b6_an_endpoint_that_is_new_gets_its_trial_beside_those_that_hang() {
         let slots = Slots::new(40);
         (0..10).for_each(|number| assert_eq!(1, granted(&slots, number)));
-        assert_eq!(Admission::Waits, slots.take(lane(99), CONCURRENCY, 1));
+        assert_eq!(Admission::Waits, slots.take(lane(99), CONCURRENCY, 1, usize::MAX));
         let again = slots.turned_slow(lane(0), Kind::Trial);
         assert_eq!(Some(lane(99)), again.waiting);
         assert_eq!(1, granted(&slots, 99));
@@ -365,7 +400,7 @@ mod tests {
         let slots = Slots::new(20);
         (1..=5).for_each(|number| prove(&slots, number));
         assert_eq!((10, 10), (granted(&slots, 1), granted(&slots, 2)));
-        assert_eq!(Admission::Full, slots.take(lane(3), CONCURRENCY, 1));
+        assert_eq!(Admission::Full, slots.take(lane(3), CONCURRENCY, 1, usize::MAX));
         assert!(!slots.any_free());
         let hangs = |number| (0..10).for_each(|_| _ = slots.turned_slow(lane(number), Kind::Proven));
         (1..=2).for_each(hangs);
@@ -373,7 +408,7 @@ mod tests {
         hangs(3);
         assert_eq!(10, granted(&slots, 4), "twice what is configured");
         hangs(4);
-        assert_eq!(Admission::Full, slots.take(lane(5), CONCURRENCY, 1), "bounded all the same");
+        assert_eq!(Admission::Full, slots.take(lane(5), CONCURRENCY, 1, usize::MAX), "bounded all the same");
     }
 
     #[test]
@@ -382,11 +417,11 @@ mod tests {
         assert_eq!(1, granted(&slots, 1));
         slots.turned_slow(lane(1), Kind::Trial);
         slots.ended(lane(1), Ended { answered: true, ..hung() });
-        let taken = slots.take(lane(1), CONCURRENCY, 9);
+        let taken = slots.take(lane(1), CONCURRENCY, 9, usize::MAX);
         assert_eq!(Admission::Slots { count: 2, kind: Kind::Slow }, taken);
         slots.ended(lane(1), in_time(Kind::Slow));
         slots.ended(lane(1), in_time(Kind::Slow));
-        let taken = slots.take(lane(1), CONCURRENCY, 9);
+        let taken = slots.take(lane(1), CONCURRENCY, 9, usize::MAX);
         assert_eq!(Admission::Slots { count: 4, kind: Kind::Proven }, taken);
     }
 
@@ -402,11 +437,31 @@ mod tests {
     }
 
     #[test]
+    fn r_g6_beside_others_a_tenants_lanes_share_its_slots() {
+        let slots = Slots::new(100);
+        (1..=3).for_each(|number| prove(&slots, number));
+        let taken = slots.take(lane(1), CONCURRENCY, 9, 8);
+        assert_eq!(Admission::Slots { count: 8, kind: Kind::Proven }, taken);
+        assert_eq!(Admission::Waits, slots.take(lane(2), CONCURRENCY, 9, 8));
+        let other = (TenantId(2), LaneId(1));
+        assert_eq!(
+            Admission::Slots { count: 1, kind: Kind::Trial },
+            slots.take(other, CONCURRENCY, 9, 8),
+            "another tenant's lane has slots of its own"
+        );
+        let again = slots.ended(lane(1), in_time(Kind::Proven));
+        assert_eq!(Some(lane(2)), again.of_tenant, "in turn");
+        let taken = slots.take(lane(2), CONCURRENCY, 9, 8);
+        assert_eq!(Admission::Slots { count: 1, kind: Kind::Proven }, taken);
+        assert_eq!(9, granted(&slots, 2), "alone again, all of its own");
+    }
+
+    #[test]
     fn one_slot_is_enough_to_work_with() {
         let slots = Slots::new(1);
         for round in 0..3 {
             for number in 1..=2 {
-                let taken = slots.take(lane(number), CONCURRENCY, 9);
+                let taken = slots.take(lane(number), CONCURRENCY, 9, usize::MAX);
                 let Admission::Slots { count: 1, kind } = taken else { panic!("{round}: {taken:?}") };
                 slots.ended(lane(number), Ended { turned_slow: round == 1, ..in_time(kind) });
             }
@@ -416,12 +471,12 @@ mod tests {
     #[test]
     fn slots_given_back_unused_wake_who_waits_for_them() {
         let slots = Slots::new(4);
-        let taken = slots.take(lane(1), CONCURRENCY, 9);
+        let taken = slots.take(lane(1), CONCURRENCY, 9, usize::MAX);
         assert_eq!(Admission::Slots { count: 1, kind: Kind::Trial }, taken);
-        assert_eq!(Admission::Waits, slots.take(lane(2), CONCURRENCY, 9));
-        assert_eq!(Admission::Waits, slots.take(lane(2), CONCURRENCY, 9), "it waits once");
+        assert_eq!(Admission::Waits, slots.take(lane(2), CONCURRENCY, 9, usize::MAX));
+        assert_eq!(Admission::Waits, slots.take(lane(2), CONCURRENCY, 9, usize::MAX), "it waits once");
         let again = slots.give_back(lane(1), 1, Kind::Trial);
-        assert_eq!(Again { own: None, waiting: Some(lane(2)) }, again);
+        assert_eq!(Again { waiting: Some(lane(2)), ..Again::default() }, again);
         assert_eq!(Again::default(), slots.give_back(lane(1), 0, Kind::Trial));
     }
 }

@@ -6,6 +6,7 @@ pub mod model;
 mod postgres;
 mod sender;
 pub mod store_suite;
+pub mod stores;
 
 pub use clock::ManualClock;
 pub use postgres::PostgresServer;

@@ -134,12 +134,18 @@ fn r_d4_days_of_failures_without_a_success_disable_the_endpoint() {
     let (once, _) = fail(&Lane::default(), NOW);
     let (twice, _) = fail(&once, seconds(700_000));
     assert_eq!(None, twice.disabled);
+    // A third one is, however far the circuit is from opening.
+    let rules = LaneRules { failures_to_open: 1_000, ..RULES };
+    let (thrice, turn) = twice.after_attempt(&rules, job(1), Sign::Ill, seconds(700_001)).unwrap();
+    assert!(thrice.disabled.is_some() && turn == Some(Turn::Disabled));
     let enabled = disabled.enabled(seconds(500_000)).unwrap();
     assert_eq!(
         (None, Circuit::Closed, 0),
         (enabled.disabled.as_ref(), enabled.circuit, enabled.health.failures)
     );
     assert_eq!(None, enabled.enabled(seconds(500_000)), "again changes nothing");
+    let asked = Lane { not_before: seconds(86_400), ..Lane::default() };
+    assert_eq!(Some(Timestamp(0)), asked.enabled(NOW).unwrap().opens_at(), "it goes on at once");
 }
 
 #[test]

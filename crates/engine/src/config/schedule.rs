@@ -179,6 +179,10 @@ fn check_metadata(metadata: &Map<String, Value>) -> Result<(), ConfigError> {
 }
 
 fn check_type(event_type: Option<&str>) -> Result<(), ConfigError> {
+    if event_type.is_some_and(crate::notice::is_operational) {
+        let problem = "types that begin with \"posthaste.\" are ours";
+        return Err(ConfigError::new("type", problem, "choose another one, for example \"report.nightly\""));
+    }
     let Err(error) = crate::publish::check_type(event_type) else { return Ok(()) };
     Err(ConfigError::new("type", error.to_string(), "write for example \"report.nightly\""))
 }
@@ -226,6 +230,7 @@ mod tests {
             (json!({"name": "a b"}), "name: "),
             (json!({"type": null}), "to: without a destination or a type"),
             (json!({"type": "a b"}), "type: "),
+            (json!({"type": "posthaste.job.dead_lettered"}), "type: types that begin"),
             (json!({"to": {"queue": "q", "endpoints": ["e"]}}), "to: queue and endpoints exclude each other"),
             (json!({"payload": {"a": "{{now}}"}}), "payload: \"{{now}}"),
             (json!({"payload": "x".repeat(300_000)}), "payload: it has 300002 bytes"),

@@ -154,7 +154,17 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, EngineError> {
         match schedule.catch_up {
-            CatchUp::Skip => self.advance(row, due, pass_over(&schedule.timing, due, now), None).await,
+            CatchUp::Skip => {
+                tracing::warn!(
+                    event = "schedule_missed",
+                    schedule = row.id.as_str(),
+                    owner = row.owner.as_deref(),
+                    from = rfc3339(due),
+                    made_up = 0,
+                    "a firing was due while the schedule could not fire; see catch_up"
+                );
+                self.advance(row, due, pass_over(&schedule.timing, due, now), None).await
+            }
             CatchUp::Once | CatchUp::All => Ok(None),
         }
     }

@@ -25,3 +25,10 @@ pub(crate) struct Scheduling {
     started: AtomicBool,
     changed: Notify,
 }
+
+impl Scheduling {
+    /// Something changed of what may fire.
+    pub(crate) fn look_again(&self) {
+        self.changed.notify_waiters();
+    }
+}

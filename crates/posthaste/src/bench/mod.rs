@@ -16,6 +16,7 @@ mod receiver;
 mod requests;
 mod scenarios;
 mod server;
+mod spells;
 mod stage;
 mod times;
 mod token;

@@ -48,6 +48,9 @@ pub(super) struct ListArgs {
     /// Only of this endpoint
     #[arg(long, value_name = "ID")]
     endpoint: Option<String>,
+    /// Only of this source: what is quarantined
+    #[arg(long, value_name = "ID", conflicts_with_all = ["queue", "endpoint"])]
+    source: Option<String>,
     /// The oldest so many
     #[arg(long, value_name = "COUNT", conflicts_with = "limit", value_parser = clap::value_parser!(u16).range(1..=500))]
     oldest: Option<u16>,
@@ -94,7 +97,8 @@ pub(super) async fn run(command: JobsCommand) -> Result<Outcome, Failure> {
 async fn list(args: ListArgs) -> Result<Outcome, Failure> {
     let mut query = vec![format!("limit={}", args.oldest.unwrap_or(args.limit))];
     query.extend(args.oldest.map(|_| "order=oldest".to_owned()));
-    for (name, value) in [("state", &args.state), ("queue", &args.queue), ("endpoint", &args.endpoint)] {
+    let places = [("queue", &args.queue), ("endpoint", &args.endpoint), ("source", &args.source)];
+    for (name, value) in places.into_iter().chain([("state", &args.state)]) {
         query.extend(value.as_deref().map(|value| format!("{name}={}", encoded(value))));
     }
     let answer = Client::new(&args.server)?.get(&format!("/v1/jobs?{}", query.join("&"))).await?.body;
@@ -150,7 +154,12 @@ async fn show(args: ShowArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     output::text("")?;
-    output::table(ATTEMPT_HEADINGS, attempts.iter().map(attempt_row).collect())
+    output::table(ATTEMPT_HEADINGS, attempts.iter().map(attempt_row).collect())?;
+    let decided = attempts.iter().filter_map(|attempt| {
+        let policy = output::printable(attempt["policy"].as_str()?);
+        Some(field(&format!("policy of {}", shown(&attempt["attempt"])), &policy))
+    });
+    output::text(&decided.collect::<Vec<_>>().join("\n"))
 }
 
 /// Why it was given up, and what is safe to do next.

@@ -260,6 +260,11 @@ impl RunRequest {
             Some(other) => return Err(unknown_word("assume", other, "\"not_done\", or leave it out")),
         };
         let per_second = self.rate.as_deref().map_or(Ok(limits::BULK_RATE_DEFAULT), read_rate)?;
+        if kind == RunKind::Replay && self.filter.source.is_some() {
+            let text = "`filter.source`: what is quarantined is read anew, message by message: replay each of \
+                        GET /v1/jobs?source=…&state=dead_lettered by POST /v1/jobs/{id}/replay";
+            return Err(Problem::new(Code::InvalidValue, text).with("path", "filter.source"));
+        }
         let (filter, destination) = self.filter.read(state, tenant)?;
         let reason = self.reason.into();
         Ok(BulkRequest { kind, filter, destination, reason, assume_not_done, per_second })

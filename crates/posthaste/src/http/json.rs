@@ -50,10 +50,15 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
 
 fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -> Problem {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+    let problem = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Err(error) => problem_of(&error.path().to_string(), error.inner()),
         Ok(_) => problem_of("", error),
+    };
+    // A number where a word is expected is called a fault of syntax; it is none.
+    if problem.code() == Code::InvalidJson && serde_json::from_slice::<&RawValue>(bytes).is_ok() {
+        return problem.as_type();
     }
+    problem
 }
 
 fn problem_of(path: &str, error: &serde_json::Error) -> Problem {

@@ -59,6 +59,16 @@ impl Problem {
         self
     }
 
+    /// The same about a value of the wrong type, where the text said that it is no JSON.
+    pub(crate) fn as_type(mut self) -> Self {
+        let place = self.members.get("path").and_then(Value::as_str).map(str::to_owned);
+        self.detail = match place {
+            Some(path) => format!("`{path}`: invalid type: a word in quotes is expected here").into(),
+            None => "invalid type: a word in quotes is expected here".into(),
+        };
+        Self { code: Code::InvalidType, ..self }
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.code
     }

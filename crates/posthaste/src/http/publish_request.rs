@@ -28,6 +28,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The header that may hold the key.
+/// What keys of the server's own messages begin with.
+const RESERVED_KEYS: [&str; 2] = ["schedule:", "posthaste:"];
+
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// A message to publish.
@@ -157,9 +160,21 @@ impl Head {
                 Code::KeyConflict,
                 "`key` and the `Idempotency-Key` header differ; give one of them",
             )),
-            (Some(key), _) | (None, Some(key)) => message_key(key),
+            (Some(key), _) | (None, Some(key)) => own_key(key),
             (None, None) => Err(Problem::new(Code::MissingKey, "give `key`, or an `Idempotency-Key` header")
                 .with("path", "key")),
+        }
+    }
+}
+
+/// A key that a publisher may use: those of firings and of operational messages are the server's, and whoever took one
+/// would keep the real one from being published.
+fn own_key(text: &str) -> Result<MessageKey, Problem> {
+    match RESERVED_KEYS.iter().find(|prefix| text.starts_with(**prefix)) {
+        None => message_key(text),
+        Some(prefix) => {
+            let problem = format!("`key`: those that begin with {prefix:?} are ours: choose another one");
+            Err(Problem::new(Code::InvalidName, problem).with("path", "key"))
         }
     }
 }

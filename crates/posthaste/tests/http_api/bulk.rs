@@ -223,6 +223,7 @@ async fn r_b9_a_request_that_makes_no_sense_is_refused_with_its_place() {
         (all(json!({"rate": "5/m"})), "invalid_value", "jobs a second"),
         (all(json!({"assume": "done"})), "invalid_value", "not_done"),
         (json!({"filter": {"state": "scheduled"}, "reason": "r"}), "invalid_value", "dead_lettered"),
+        (json!({"filter": {"source": "shop"}, "reason": "r"}), "invalid_value", "message by message"),
         (json!({"filter": {"state": "dead"}, "reason": "r"}), "invalid_value", "not known"),
         (json!({"filter": {"cause": "tired"}, "reason": "r"}), "invalid_value", "outcome_unknown"),
         (json!({"filter": {"class": "tired"}, "reason": "r"}), "invalid_value", "server_error"),

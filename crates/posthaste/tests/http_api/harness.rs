@@ -10,8 +10,8 @@ use posthaste_engine::{
     config::{EndpointSpec, QueueSpec, SourceSpec},
     ports::{Clock, HttpSender, Secrets, UrlJudge},
 };
-use posthaste_store::{ManagedBy, Store, memory::MemoryStore};
-use posthaste_testkit::{ManualClock, ScriptedSender};
+use posthaste_store::{ManagedBy, Store};
+use posthaste_testkit::{ManualClock, ScriptedSender, store_suite::Harness, stores};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -57,6 +57,8 @@ pub(crate) struct Server {
     pub(crate) shutdown: CancellationToken,
     pub(crate) served: Option<tokio::task::JoinHandle<()>>,
     _stop: DropGuard,
+    /// What the store must not outlive.
+    _keep: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 
 impl Server {
@@ -65,21 +67,21 @@ impl Server {
     }
 
     pub(crate) async fn with_limits(limits: HttpLimits) -> Self {
-        Self::of(limits, |clock| Arc::new(MemoryStore::new(clock))).await
+        Self::of(limits, stores::chosen).await
     }
 
     pub(crate) async fn with_store(store: impl FnOnce(Arc<dyn StoreClock>) -> Arc<dyn Store>) -> Self {
-        Self::of(HttpLimits::standard(), store).await
+        Self::of(HttpLimits::standard(), |clock| Harness { store: store(clock), keep: None }).await
     }
 
-    async fn of(limits: HttpLimits, store: impl FnOnce(Arc<dyn StoreClock>) -> Arc<dyn Store>) -> Self {
+    async fn of(limits: HttpLimits, store: impl FnOnce(Arc<ManualClock>) -> Harness) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let store_clock: Arc<dyn StoreClock> = Arc::<ManualClock>::clone(&clock);
+        let Harness { store, keep } = store(Arc::clone(&clock));
         let engine_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let sent = Arc::new(ScriptedSender::default());
         let sender: Arc<dyn HttpSender> = Arc::<ScriptedSender>::clone(&sent);
         let engine = Engine::start(EngineParts {
-            store: store(store_clock),
+            store,
             clock: engine_clock,
             sender,
             secrets: Arc::new(PlainSecrets),
@@ -109,6 +111,7 @@ impl Server {
             shutdown,
             served: Some(served),
             _stop: stop,
+            _keep: keep,
         }
     }
 

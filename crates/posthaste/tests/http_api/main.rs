@@ -1,5 +1,5 @@
-//! The HTTP API and the pages, over real connections, with the real engine on the memory store and a clock that stands
-//! still until it is told to move.
+//! The HTTP API and the pages, over real connections, with the real engine and a clock that stands still until it is told
+//! to move; on the store that `POSTHASTE_TEST_STORE` names.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says where")]
 

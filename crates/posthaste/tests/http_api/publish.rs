@@ -60,6 +60,24 @@ async fn a_body_that_is_no_json_is_refused_with_the_place() {
 }
 
 #[tokio::test]
+async fn r_b14_nobody_takes_the_key_of_a_firing_before_it() {
+    let server = Server::with_queue().await;
+    for key in ["schedule:nightly:2026-01-02T00:00:00.000Z", "posthaste:job.dead_lettered:job_1"] {
+        let problem = publish(&server, json!({"key": key})).await.problem(422, "invalid_name");
+        assert!(problem["detail"].as_str().unwrap().contains("are ours"), "{problem}");
+    }
+    publish(&server, json!({"key": "scheduled:1"})).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_number_where_a_word_belongs_is_no_fault_of_syntax() {
+    let server = Server::with_queue().await;
+    let body = json!({"id": "shop", "url": "https://shop.test/", "on_unknown": 1});
+    let problem = server.post("/v1/endpoints", &body).await.problem(422, "invalid_type");
+    assert_eq!("on_unknown", problem["path"], "{problem}");
+}
+
+#[tokio::test]
 async fn a_typo_can_not_lose_a_delay() {
     let server = Server::with_queue().await;
     let problem = publish(&server, json!({"dely": "30s"})).await.problem(422, "unknown_field");

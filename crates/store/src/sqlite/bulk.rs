@@ -57,31 +57,38 @@ impl Session<'_> {
             return Ok(Some(BulkStepped { run, taken, changes }));
         }
         let kind = run.request.kind;
-        let statement = if run.request.filter.about_dead_letters(kind) {
-            &mut self.sql.bulk_dead
-        } else {
-            &mut self.sql.bulk_live
-        };
-        let window = window(statement, run.tenant, run.cursor, STEP_EXAMINED_MAX)?;
-        let mut ended = window.len() < STEP_EXAMINED_MAX;
-        for candidate in window {
-            if taken >= step.jobs_max {
-                ended = false;
-                break;
+        // As many as it takes, and more each time: most runs are about most of what they look at, some about hardly any.
+        let (mut left, mut page, mut ended) = (STEP_EXAMINED_MAX, step.jobs_max + 1, false);
+        while left > 0 && !ended && taken < step.jobs_max {
+            page = page.min(left);
+            let statement = if run.request.filter.about_dead_letters(kind) {
+                &mut self.sql.bulk_dead
+            } else {
+                &mut self.sql.bulk_live
+            };
+            let window = window(statement, run.tenant, run.cursor, page)?;
+            ended = window.len() < page;
+            left -= window.len();
+            page = page.saturating_mul(4);
+            for candidate in window {
+                if taken >= step.jobs_max {
+                    ended = false;
+                    break;
+                }
+                run.cursor = Some(candidate.id);
+                run.counts.examined += 1;
+                let beside = (&mut self.sql.bulk_message, &mut self.sql.bulk_class);
+                if !fits(&run.request.filter, kind, run.tenant, &candidate, beside)? {
+                    continue;
+                }
+                if !candidate.row.was_so_at(run.began_at) {
+                    run.counts.skipped += 1;
+                    continue;
+                }
+                taken += 1;
+                let outcome = self.bulk_take(&run, step, candidate.id, &mut changes)?;
+                run.count(candidate.id, outcome);
             }
-            run.cursor = Some(candidate.id);
-            run.counts.examined += 1;
-            let beside = (&mut self.sql.bulk_message, &mut self.sql.bulk_class);
-            if !fits(&run.request.filter, kind, run.tenant, &candidate, beside)? {
-                continue;
-            }
-            if !candidate.row.was_so_at(run.began_at) {
-                run.counts.skipped += 1;
-                continue;
-            }
-            taken += 1;
-            let outcome = self.bulk_take(&run, step, candidate.id, &mut changes)?;
-            run.count(candidate.id, outcome);
         }
         run.stepped(ended, self.now);
         bulk_rows::write(&mut self.sql.bulk_runs_write, &run)?;

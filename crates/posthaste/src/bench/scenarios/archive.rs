@@ -9,10 +9,10 @@ use super::pull;
 use crate::bench::{
     figures::{Figure, Measure},
     float,
-    plan::{Outcome, Template},
     requests::{self, To},
     server::{Server, Setup},
-    stage::{self, Stage},
+    spells::{Load, Spells},
+    stage::Stage,
 };
 
 pub(super) const ABOUT: &str = "publishes, one a request, at a steady rate: alone, and while the settled jobs of --scheduled are archived, \
@@ -58,20 +58,21 @@ pub(super) fn measure(stage: &Stage) -> anyhow::Result<Vec<Figure>> {
     fill(stage, &server, &payload)?;
     stage.rest(EXPIRED_AFTER)?;
     let template = requests::publish(&To::queue(FRESH), server.key(), &payload);
+    let load = Load { template, per_second: PER_SECOND, connections: CONNECTIONS, spells: SPELLS };
     let (mut alone, mut beside) = (Spells::default(), Spells::default());
     for round in 1..=ROUNDS {
         server = server.start_again_with("")?;
-        alone.measure(stage, &server, &template)?;
+        alone.measure(stage, &server, &load)?;
         server = server.start_again_with(RETENTION)?;
         stage.tell(&format!("archiving, round {round} of {ROUNDS}"));
         let pass = archive_all(&server)?;
-        beside.measure(stage, &server, &template)?;
+        beside.measure(stage, &server, &load)?;
         if round == ROUNDS && stage.options.scheduled <= TO_THE_END_MAX {
             pass.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
         }
     }
     let archived = archived(&mut server)?;
-    let mut figures = [alone.figure("alone"), beside.figure("beside the archive")];
+    let mut figures = [alone.figure("alone", "requests"), beside.figure("beside the archive", "requests")];
     let [alone, beside] = &mut figures;
     beside.set_alone(alone).set(Measure::Jobs, float(archived));
     let expected = u64::try_from(stage.options.scheduled)?;
@@ -121,32 +122,5 @@ fn archived(server: &mut Server) -> anyhow::Result<u64> {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return Ok(records),
         }
-    }
-}
-
-/// The same load for several spells.
-#[derive(Default)]
-struct Spells(Vec<Outcome>);
-
-impl Spells {
-    fn measure(&mut self, stage: &Stage, server: &Server, template: &Template) -> anyhow::Result<()> {
-        for _ in 0..SPELLS {
-            let load = stage::paced(vec![template.clone()], PER_SECOND);
-            self.0.push(stage.run(&stage.plan(server.address(), CONNECTIONS, load))?);
-        }
-        Ok(())
-    }
-
-    /// The median of each measure.
-    fn figure(&self, name: &str) -> Figure {
-        let mut figure = Figure::new(format!("{name}, {} spells", self.0.len()), "requests");
-        let median = |of: fn(&Outcome) -> f64| crate::bench::figures::median(self.0.iter().map(of).collect());
-        figure.set(Measure::Rate, median(Outcome::rate));
-        figure.set(Measure::P50, median(|outcome| crate::bench::milliseconds(outcome.latency.p50)));
-        figure.set(Measure::P99, median(|outcome| crate::bench::milliseconds(outcome.latency.p99)));
-        for outcome in &self.0 {
-            figure.add_errors(outcome);
-        }
-        figure
     }
 }

@@ -8,11 +8,12 @@ use crate::bench::{
     float,
     requests::{self, To},
     server::{Server, Setup},
-    stage::{self, Stage},
+    spells::{Load, Spells},
+    stage::Stage,
 };
 
-pub(super) const ABOUT: &str = "2,000 messages a second published alone, and beside 500 dead letters a second that a bulk run replays; p50 and \
-     p99 are the acceptance's";
+pub(super) const ABOUT: &str = "2,000 messages a second published alone, and beside 500 dead letters a second that a bulk run replays, by \
+     turns on one store; p50 and p99 are the acceptance's, the medians of spells of --seconds";
 
 /// Messages a second.
 const FRESH: f64 = 2_000.0;
@@ -23,6 +24,12 @@ const REPLAYED: f64 = 500.0;
 /// Dead letters that are laid in.
 const DEAD: usize = 100_000;
 
+/// Turns of spells alone and spells beside the run.
+const ROUNDS: usize = 5;
+
+/// Spells of a turn.
+const SPELLS: usize = 4;
+
 /// Jobs of one consume.
 const BATCH: usize = 1_000;
 
@@ -30,25 +37,51 @@ pub(super) fn measure(stage: &Stage) -> anyhow::Result<Vec<Figure>> {
     let setup = Setup::default().queue("fresh").queue("dead");
     let mut server = stage.server(&setup)?;
     bury(stage, &mut server)?;
-    let alone = fresh(stage, &mut server, "alone, beside 100,000 dead letters at rest")?;
     server.connect_again()?;
     let order = json!({"filter": {"queue": "dead"}, "reason": "bench", "rate": format!("{REPLAYED:.0}/s")});
     let begun = server.api().post("/v1/replays", &order.to_string())?;
     let path = format!("/v1/replays/{}", begun["id"].as_str().context("a run has an id")?);
-    let before = run_of(&mut server, &path)?;
-    let mut beside = fresh(stage, &mut server, "beside 500 replays a second")?;
-    server.connect_again()?;
-    let after = run_of(&mut server, &path)?;
-    beside.set_alone(&alone);
-    let done = after.done.saturating_sub(before.done);
-    let rate = float(done) / (float(after.at_ms.saturating_sub(before.at_ms)) / 1e3);
-    beside.set(Measure::Jobs, float(done));
-    if after.state == "running" && rate < 0.9 * REPLAYED {
-        beside.fault(format!("only {rate:.0} dead letters a second were replayed"));
+    let payload = requests::payload(stage.options.payload_bytes);
+    let template = requests::publish(&To::queue("fresh"), server.key(), &payload);
+    let connections = stage.options.connections.first().copied().unwrap_or(64);
+    let load = Load { template, per_second: FRESH, connections, spells: SPELLS };
+    let (mut alone, mut beside) = (Spells::default(), Spells::default());
+    let (mut done, mut took_ms) = (0, 0);
+    for _ in 0..ROUNDS {
+        ask(&mut server, &path, "pause")?;
+        alone.measure(stage, &server, &load)?;
+        ask(&mut server, &path, "resume")?;
+        let before = run_of(&mut server, &path)?;
+        beside.measure(stage, &server, &load)?;
+        server.connect_again()?;
+        let after = run_of(&mut server, &path)?;
+        if after.state != "running" {
+            break;
+        }
+        done += after.done.saturating_sub(before.done);
+        took_ms += after.at_ms.saturating_sub(before.at_ms);
     }
-    server.api().post(&format!("{path}/stop"), "{}")?;
-    server.end(&mut beside);
-    Ok(vec![alone, beside])
+    let rate = float(done) / (float(took_ms.max(1)) / 1e3);
+    ask(&mut server, &path, "stop")?;
+    let name = format!("beside {rate:.0} replays a second");
+    let mut figures = [alone.figure("alone", "messages"), beside.figure(&name, "messages")];
+    let [alone, beside] = &mut figures;
+    beside.set_alone(alone).set(Measure::Jobs, float(done));
+    if rate < 0.9 * REPLAYED {
+        beside.fault(format!("{REPLAYED:.0} dead letters a second were to be replayed"));
+    }
+    beside.set_memory(server.memory());
+    server.end(beside);
+    for figure in &mut figures {
+        figure.set_sync(stage.machine.sync_p50_ms);
+    }
+    Ok(figures.into())
+}
+
+fn ask(server: &mut Server, path: &str, control: &str) -> anyhow::Result<()> {
+    server.connect_again()?;
+    server.api().post(&format!("{path}/{control}"), "{}")?;
+    Ok(())
 }
 
 /// Publishes jobs and fails them for good.
@@ -68,24 +101,6 @@ fn bury(stage: &Stage, server: &mut Server) -> anyhow::Result<()> {
         server.api().post_for_text("/v1/queue/reject", &json!({ "jobs": reports }).to_string())?;
     }
     Ok(())
-}
-
-fn fresh(stage: &Stage, server: &mut Server, name: &str) -> anyhow::Result<Figure> {
-    let connections = stage.options.connections.first().copied().unwrap_or(64);
-    let payload = requests::payload(stage.options.payload_bytes);
-    let template = requests::publish(&To::queue("fresh"), server.key(), &payload);
-    server.connect_again()?;
-    let before = server.read()?;
-    let load = stage::paced(vec![template], FRESH);
-    let outcome = stage.run(&stage.plan(server.address(), connections, load))?;
-    server.connect_again()?;
-    let after = server.read()?;
-    let mut figure = Figure::new(name, "messages");
-    figure.set_load(&outcome);
-    figure.set_server(&before, &after, outcome.good);
-    figure.set_memory(server.memory());
-    figure.set_sync(stage.machine.sync_p50_ms);
-    Ok(figure)
 }
 
 /// A run at some moment.
