@@ -21,6 +21,7 @@ use crate::{
     message_ids::MessageIds,
     metrics::Metrics,
     ports::{Clock, HttpSender, Secrets, UrlJudge},
+    sns::SnsDesk,
     waiters::Waiters,
 };
 
@@ -95,6 +96,7 @@ pub struct Engine {
     /// A bulk run begins, or goes on.
     pub(crate) bulk_wake: tokio::sync::Notify,
     pub(crate) look_ups: LookUpDesk,
+    pub(crate) sns: SnsDesk,
     pub(crate) teller: crate::notice::Teller,
     pub(crate) nodes: crate::nodes::Nodes,
     /// Cancelled when loops must end.
@@ -128,6 +130,7 @@ impl Engine {
             settings: parts.settings,
             bulk_wake: tokio::sync::Notify::new(),
             look_ups: LookUpDesk::default(),
+            sns: SnsDesk::default(),
             teller: crate::notice::Teller::default(),
             directory: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),

@@ -60,9 +60,11 @@ impl Engine {
         let fits = constant_time::verify_slices_are_equal(given, verify_token.as_bytes()).is_ok();
         if !fits || question.mode != "subscribe" || !is_plain(question.challenge) {
             self.metrics.signature_rejection(source.id.as_str(), "handshake");
+            self.metrics.handshake(source.id.as_str(), "refused");
             tracing::warn!(event = "signature_rejected", source = source.id.as_str(), reason = "handshake");
             return Shaken::No;
         }
+        self.metrics.handshake(source.id.as_str(), "answered");
         tracing::info!(event = "handshake", source = source.id.as_str());
         Shaken::Yes(question.challenge.into())
     }
@@ -85,9 +87,11 @@ impl Engine {
                 && (origins.is_empty() || origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
         };
         let Some(origin) = origin.filter(known) else {
+            self.metrics.handshake(source.id.as_str(), "refused");
             tracing::warn!(event = "handshake_refused", source = source.id.as_str());
             return Shaken::No;
         };
+        self.metrics.handshake(source.id.as_str(), "answered");
         tracing::info!(event = "handshake", source = source.id.as_str(), origin);
         Shaken::Yes(AllowedOrigin { origin: origin.to_owned(), rate: *rate })
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::{Cause, DestinationId, MessageId, MessageKey, Path, TenantId, limits};
-use posthaste_receiver::{Reason, Request, Scheme, Verifier};
+use posthaste_receiver::{Reason, Scheme};
 use posthaste_store::{
     Acceptance, AcceptedMessage, CustodyEntry, Due, Fingerprint, FingerprintField, NewMessage, Stage,
 };
@@ -14,7 +14,7 @@ use crate::{
     directory::Destination,
     publish::{PublishTo, hash, is_header_text, resolve, traceparent},
     quarantine::Unfit,
-    reading::{Genuine, SchemeFacts, event_type, header, kept_headers, looks_into_body, names, unpacked},
+    reading::{Genuine, event_type, header, kept_headers, looks_into_body, names, unpacked},
 };
 
 /// A request to a source, exactly as received.
@@ -54,6 +54,8 @@ pub enum Taken {
     Received(Received),
     /// The provider asked whether this source is meant; this text is the answer. Nothing is stored.
     Challenge(Box<str>),
+    /// The provider spoke of its subscription itself, and needs no text. Nothing is stored.
+    Noted,
 }
 
 /// Why a delivery was not accepted.
@@ -65,6 +67,9 @@ pub enum IntakeError {
     /// The signature does not fit. The reason is for the operator alone.
     #[error("the signature is not valid")]
     SignatureInvalid(Reason),
+    /// The certificate that it is signed with can't be fetched; the delivery is to come again.
+    #[error("the signature can't be checked at the moment; send it again later")]
+    CertificateUnavailable,
     /// The source is paused; the delivery is to come again.
     #[error("the source is paused; send it again later")]
     Paused,
@@ -125,11 +130,15 @@ impl Engine {
             }
         };
         let decoded = if source.signs_decoded { unpacked(source, &request)? } else { None };
-        let facts = self.verified(source, &request, decoded.as_deref())?;
+        let verified = self.verified(source, &request, decoded.as_deref()).await?;
         // Said to whom the signature shows to be the provider.
         self.refuse_if_paused(&directory, source)?;
-        let genuine = Genuine { request: &request, facts: &facts, decoded: decoded.as_deref() };
+        if let Some(subscription) = verified.subscription {
+            return self.note_subscription(source, subscription).map(|()| Taken::Noted);
+        }
+        let genuine = Genuine { request: &request, facts: &verified.facts, decoded: decoded.as_deref() };
         if let Some(challenge) = crate::handshake::slack(source, genuine) {
+            self.metrics.handshake(source.id.as_str(), "answered");
             tracing::info!(
                 event = "handshake",
                 source = source.id.as_str(),
@@ -268,39 +277,6 @@ impl Engine {
         }
     }
 
-    fn verified(
-        &self,
-        source: &Source,
-        request: &IntakeRequest<'_>,
-        decoded: Option<&[u8]>,
-    ) -> Result<SchemeFacts, IntakeError> {
-        let Some(verifier) = &source.verifier else {
-            return Ok(SchemeFacts::default());
-        };
-        let signed = Request {
-            method: request.method,
-            url: request.url,
-            headers: request.headers,
-            body: decoded.unwrap_or(&request.body),
-        };
-        match verifier.verify(&signed, self.clock.now().0) {
-            Ok(verified) => Ok(SchemeFacts {
-                delivery_id: verified.delivery_id.map(str::to_owned),
-                event_type: verified.event_type.map(str::to_owned),
-            }),
-            Err(rejection) => {
-                self.metrics.signature_rejection(source.id.as_str(), rejection.reason.as_str());
-                tracing::warn!(
-                    event = "signature_rejected",
-                    source = source.id.as_str(),
-                    reason = rejection.reason.as_str(),
-                    correlation_id = request.correlation_id,
-                );
-                Err(IntakeError::SignatureInvalid(rejection.reason))
-            }
-        }
-    }
-
     /// The message that a genuine request stands for, or what doesn't fit.
     fn delivery(
         &self,
@@ -309,7 +285,7 @@ impl Engine {
         genuine: Genuine<'_>,
     ) -> Result<Result<NewMessage, Unfit>, IntakeError> {
         let request = genuine.request;
-        let scheme = source.verifier.as_ref().map(Verifier::scheme);
+        let scheme = source.scheme();
         let body: Option<Value> = looks_into_body(source)
             .then(|| serde_json::from_slice(genuine.decoded.unwrap_or(&request.body)).ok())
             .flatten();

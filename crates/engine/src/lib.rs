@@ -43,9 +43,11 @@ mod rests;
 mod retain;
 pub mod schedules;
 mod slots;
+mod sns;
 mod sweep;
 mod timeline;
 mod verdicts;
+mod verifying;
 mod waiters;
 
 pub use bulk::{BulkError, BulkStart, DryRun};

@@ -150,7 +150,8 @@ impl Engine {
         must_be_new: bool,
     ) -> Result<NewDestination, EngineError> {
         self.refuse_if_managed_by_file(tenant, &spec.name, managed_by)?;
-        if spec.secrets.is_empty() && managed_by == ManagedBy::Api && spec.scheme != "none" {
+        let has_secrets = !matches!(spec.scheme.as_str(), "none" | "aws_sns");
+        if spec.secrets.is_empty() && managed_by == ManagedBy::Api && has_secrets {
             spec.secrets = self.kept_secrets(tenant, &spec.name, DestinationKind::Source);
         }
         if spec.verify_token.as_deref().is_none_or(|token| token == HIDDEN)

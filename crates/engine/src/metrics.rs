@@ -42,6 +42,7 @@ labels! {
     VerdictLabels { verdict: &'static str }
     WhereLabels { r#where: &'static str }
     RejectionLabels { source: String, reason: &'static str }
+    HandshakeLabels { source: String, outcome: &'static str }
     OldestLabels { destination_kind: &'static str, outcome: &'static str }
 }
 
@@ -61,6 +62,7 @@ pub struct Metrics {
     dead_lettered: Family<CauseLabels, Counter>,
     duplicates: Family<WhereLabels, Counter>,
     rejections: Family<RejectionLabels, Counter>,
+    handshakes: Family<HandshakeLabels, Counter>,
     unrouted: Counter,
     stale_reports: Counter,
     look_ups: Family<VerdictLabels, Counter>,
@@ -109,6 +111,7 @@ impl Metrics {
             dead_lettered: Family::default(),
             duplicates: Family::default(),
             rejections: Family::default(),
+            handshakes: Family::default(),
             unrouted: Counter::default(),
             stale_reports: Counter::default(),
             look_ups: Family::default(),
@@ -158,6 +161,11 @@ impl Metrics {
             "signature_rejections",
             "Requests whose signature did not fit",
             self.rejections.clone(),
+        );
+        registry.register(
+            "handshakes",
+            "Providers' questions whether a source is meant, and what became of them",
+            self.handshakes.clone(),
         );
         registry.register("unrouted", "Messages that matched no destination", self.unrouted.clone());
         registry.register("look_ups", "Look-ups that were answered, by verdict", self.look_ups.clone());
@@ -233,6 +241,11 @@ impl Metrics {
     pub(crate) fn signature_rejection(&self, source: &str, reason: &'static str) {
         let labels = RejectionLabels { source: source.to_owned(), reason };
         self.rejections.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn handshake(&self, source: &str, outcome: &'static str) {
+        let labels = HandshakeLabels { source: source.to_owned(), outcome };
+        self.handshakes.get_or_create(&labels).inc();
     }
 
     pub(crate) fn unrouted(&self) {

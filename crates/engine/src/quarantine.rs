@@ -241,6 +241,7 @@ impl Engine {
             other @ (IntakeError::UnknownSource(_)
             | IntakeError::Paused
             | IntakeError::SignatureInvalid(_)
+            | IntakeError::CertificateUnavailable
             | IntakeError::UnsupportedEncoding
             | IntakeError::MalformedEncoding
             | IntakeError::TooLargeDecoded { .. }) => {

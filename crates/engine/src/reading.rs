@@ -1,7 +1,7 @@
 //! What a request says by its source's rules: names, type, headers that are kept. Rows A7, A8.
 
 use posthaste_core::{MessageKey, limits};
-use posthaste_receiver::{Scheme, Verifier};
+use posthaste_receiver::Scheme;
 use posthaste_store::KeyKind;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(crate) struct Genuine<'a> {
 
 /// Whether the body is read: for its key or type, or to hold it against a schema.
 pub(crate) fn looks_into_body(source: &Source) -> bool {
-    let by_scheme = source.verifier.as_ref().map(Verifier::scheme) == Some(Scheme::Stripe);
+    let by_scheme = source.scheme() == Some(Scheme::Stripe);
     by_scheme
         || source.schema.is_some()
         || source.key.needs_body()
@@ -64,7 +64,7 @@ pub(crate) fn names(
     genuine: Genuine<'_>,
     body: Option<&Value>,
 ) -> Option<(MessageKey, Vec<(KeyKind, MessageKey)>)> {
-    let (scheme, request) = (source.verifier.as_ref().map(Verifier::scheme), genuine.request);
+    let (scheme, request) = (source.scheme(), genuine.request);
     let own = genuine.facts.delivery_id.as_deref();
     let by_scheme = own.or_else(|| from_body(scheme, body, "id"));
     let from = Derivation { scheme: by_scheme, headers: request.headers, body };
@@ -92,7 +92,7 @@ pub(crate) fn names(
 
 /// The event type by the source's rule.
 pub(crate) fn event_type(source: &Source, genuine: Genuine<'_>, body: Option<&Value>) -> Option<Box<str>> {
-    let (scheme, request) = (source.verifier.as_ref().map(Verifier::scheme), genuine.request);
+    let (scheme, request) = (source.scheme(), genuine.request);
     let by_scheme = genuine.facts.event_type.as_deref().or_else(|| from_body(scheme, body, "type"));
     let from = Derivation { scheme: by_scheme, headers: request.headers, body };
     source.event_type.derive(from).filter(|text| check_type(Some(text)).is_ok()).map(Into::into)
@@ -101,7 +101,7 @@ pub(crate) fn event_type(source: &Source, genuine: Genuine<'_>, body: Option<&Va
 /// Request headers that are kept with the message: what describes the body and the event, nothing secret.
 pub(crate) fn kept_headers(request: &IntakeRequest<'_>) -> Option<Box<str>> {
     const KEPT: &[&str] = &["content-type", "content-encoding", "user-agent", "webhook-id", "svix-id"];
-    const KEPT_PREFIXES: &[&str] = &["x-github-", "x-shopify-", "linear-", "ce-"];
+    const KEPT_PREFIXES: &[&str] = &["x-github-", "x-shopify-", "x-amz-sns-", "linear-", "ce-"];
     let kept =
         |name: &str| KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     headers_that(request, kept, 32)

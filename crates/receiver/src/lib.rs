@@ -6,7 +6,10 @@
 //!
 //! And once a delivery is believed, [`ledger`] sees to it that its effect happens once.
 //!
-//! The crate reads no clock, opens no socket and parses no body before its signature fits. Errors never hold a secret,
+//! AWS SNS is verified by a certificate that its message names, and that the caller fetches: see [`SnsVerifier`].
+//!
+//! The crate reads no clock, opens no socket and parses no body before its signature fits, but where the signature is in
+//! the body (AWS SNS, Mailgun). Errors never hold a secret,
 //! a body or a signature.
 //!
 //! ```
@@ -23,6 +26,8 @@
 //! # Ok::<(), posthaste_receiver::BuildError>(())
 //! ```
 
+mod certificate;
+mod civil;
 mod encoding;
 mod keys;
 pub mod ledger;
@@ -37,11 +42,13 @@ mod signer;
 mod timestamp;
 mod verifier;
 
+pub use certificate::SigningCertificate;
 pub use once::{OnceError, verify_once};
 pub use options::{HmacAlgorithm, HmacEncoding, HmacOptions, OptionError, VerifyOptions};
 pub use outcome::{Reason, Rejection, Verified};
 pub use request::Request;
 pub use scheme::{Scheme, UnknownScheme};
+pub use schemes::{SnsKind, SnsMessage, SnsVerified, SnsVerifier};
 pub use secret::{
     RandomUnavailable, SecretError, check_secret, check_signing_secret, generate_secret,
     generate_signing_key, public_key, secret_from_bytes,

@@ -2,13 +2,14 @@
 
 use crate::{
     BuildError, HmacAlgorithm, HmacEncoding, HmacOptions, OptionError, Reason, Rejection, Request, Scheme,
-    UnknownScheme, Verified, Verifier, VerifyOptions,
+    SigningCertificate, SnsVerifier, UnknownScheme, Verified, Verifier, VerifyOptions,
 };
 
 /// Verifies one request with everything given by name, as the test vectors do.
 ///
 /// `now_unix`: seconds. `config`: the scheme's settings by name: `header`, `algorithm` (or `hash`), `encoding`, `prefix`
-/// for `hmac` and `convoy_simple`; other schemes ignore it. A secret that cannot be used is a rejection with the reason
+/// for `hmac` and `convoy_simple`; `signing_cert_pem` and, if only one topic may send, `topic_arn` for `aws_sns`; other schemes
+/// ignore it. A secret that cannot be used is a rejection with the reason
 /// `bad_secret`.
 ///
 /// Errors: `UnknownScheme` and `Option` are the caller's fault, `Rejected` is the verdict.
@@ -21,6 +22,9 @@ pub fn verify_once<'a>(
     config: &[(&str, &str)],
 ) -> Result<Verified<'a>, OnceError> {
     let scheme: Scheme = scheme_name.parse()?;
+    if scheme == Scheme::AwsSns {
+        return sns(secrets, request, now_unix.saturating_mul(1000), tolerance_seconds, config);
+    }
     let configurable = matches!(scheme, Scheme::Hmac | Scheme::ConvoySimple);
     let hmac = if configurable && !config.is_empty() { Some(hmac_options(config)?) } else { None };
     let verifier =
@@ -34,6 +38,31 @@ pub fn verify_once<'a>(
             }
         })?;
     Ok(verifier.verify(request, now_unix.saturating_mul(1000))?)
+}
+
+fn sns<'a>(
+    secrets: &[&str],
+    request: &Request<'a>,
+    now_unix_ms: i64,
+    tolerance_seconds: Option<u64>,
+    config: &[(&str, &str)],
+) -> Result<Verified<'a>, OnceError> {
+    if !secrets.is_empty() {
+        return Err(Rejection::new(Reason::BadSecret, "the scheme has no secret").into());
+    }
+    let of = |wanted| config.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+    let verifier = match of("topic_arn") {
+        Some(topic) => SnsVerifier::new(&[topic], tolerance_seconds)?,
+        None => SnsVerifier::of_any_topic(tolerance_seconds),
+    };
+    let message = verifier.read(request, now_unix_ms)?;
+    let pem = of("signing_cert_pem").ok_or(OptionError::MissingCertificate)?;
+    let verified = message.verify(&SigningCertificate::from_pem(pem.as_bytes())?, now_unix_ms)?;
+    Ok(Verified {
+        delivery_id: Some(verified.message_id),
+        event_type: None,
+        signed_at_unix_ms: Some(verified.signed_at_unix_ms),
+    })
 }
 
 /// Why [`verify_once`] did not accept.

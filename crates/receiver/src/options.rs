@@ -114,4 +114,16 @@ pub enum OptionError {
     /// No such setting.
     #[error("unknown scheme setting; known are header, algorithm (or hash), encoding, prefix")]
     UnknownSetting,
+    /// The scheme verifies by a certificate, not by secrets: use [`crate::SnsVerifier`].
+    #[error("scheme aws_sns verifies by a certificate, not by secrets")]
+    NeedsCertificate,
+    /// One verification was asked for, and no certificate given.
+    #[error("scheme aws_sns needs the certificate: setting signing_cert_pem")]
+    MissingCertificate,
+    /// No topic was given: whoever has an AWS account could send.
+    #[error("no topic is named that may send")]
+    MissingTopic,
+    /// The text names no topic.
+    #[error("not the ARN of a topic, such as arn:aws:sns:us-east-1:123456789012:orders")]
+    NotATopic,
 }

@@ -29,6 +29,12 @@ pub enum Reason {
     BodyHashMismatch,
     /// The certificate's address is not the provider's.
     BadCertUrl,
+    /// The certificate is none, is not in force, or holds no key of the scheme's kind.
+    BadCertificate,
+    /// The address that confirms the subscription is not the provider's.
+    BadSubscribeUrl,
+    /// The topic is none of those that may send.
+    TopicNotAllowed,
     /// The method is not one the provider uses.
     BadMethod,
 }
@@ -50,6 +56,9 @@ impl Reason {
             Self::MalformedBody => "malformed_body",
             Self::BodyHashMismatch => "body_hash_mismatch",
             Self::BadCertUrl => "bad_cert_url",
+            Self::BadCertificate => "bad_certificate",
+            Self::BadSubscribeUrl => "bad_subscribe_url",
+            Self::TopicNotAllowed => "topic_not_allowed",
             Self::BadMethod => "bad_method",
         }
     }

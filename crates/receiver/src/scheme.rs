@@ -6,6 +6,8 @@ use std::str::FromStr;
 /// How a provider signs. Named in configuration by [`Scheme::as_str`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
+    /// AWS SNS: RSA, by a certificate that the message names; verified by [`crate::SnsVerifier`].
+    AwsSns,
     /// Convoy's simple signature: `X-Convoy-Signature`.
     ConvoySimple,
     /// Discord interactions: ed25519.
@@ -40,11 +42,14 @@ pub enum Scheme {
     Stripe,
     /// Svix: Standard Webhooks under `svix-*` header names.
     Svix,
+    /// Twilio.
+    Twilio,
 }
 
 impl Scheme {
     /// Every scheme, in the order of their names.
     pub const ALL: &'static [Self] = &[
+        Self::AwsSns,
         Self::ConvoySimple,
         Self::Discord,
         Self::GitHub,
@@ -62,11 +67,13 @@ impl Scheme {
         Self::StandardWebhooksV1a,
         Self::Stripe,
         Self::Svix,
+        Self::Twilio,
     ];
 
     /// The name used in configuration.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::AwsSns => "aws_sns",
             Self::ConvoySimple => "convoy_simple",
             Self::Discord => "discord",
             Self::GitHub => "github",
@@ -84,6 +91,7 @@ impl Scheme {
             Self::StandardWebhooksV1a => "standard_webhooks_v1a",
             Self::Stripe => "stripe",
             Self::Svix => "svix",
+            Self::Twilio => "twilio",
         }
     }
 
@@ -101,13 +109,22 @@ impl Scheme {
             Self::Linear => Some(60),
             Self::Mailgun => Some(900),
             Self::Paddle => Some(5),
+            // Its time is that of the publication, and it may retry for an hour: twice that, since a refusal loses the message.
+            // Source: <https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html>.
+            Self::AwsSns => Some(7_200),
             Self::ConvoySimple
             | Self::GitHub
             | Self::Hmac
             | Self::HubSpotV1V2
             | Self::Shopify
-            | Self::Square => None,
+            | Self::Square
+            | Self::Twilio => None,
         }
+    }
+
+    /// Whether the scheme signs the URL, letter for letter as the provider has it.
+    pub fn signs_url(self) -> bool {
+        matches!(self, Self::HubSpotV1V2 | Self::HubSpotV3 | Self::Square | Self::Twilio)
     }
 }
 

@@ -70,6 +70,9 @@ pub enum SecretError {
     /// The text is no public key of the scheme's kind, or not written as the provider shows it.
     #[error("not a public key of the kind that the scheme uses")]
     NotAPublicKey,
+    /// The scheme verifies by a certificate, and has no secret.
+    #[error("this scheme has no secret")]
+    NotUsed,
     /// The text is no ed25519 signing key: 32 bytes of seed, then the 32 bytes of its public key.
     #[error("not an ed25519 signing key of 64 bytes")]
     NotASigningKey,
@@ -87,6 +90,7 @@ pub struct RandomUnavailable;
 pub fn check_secret(scheme: Scheme, secret: &str) -> Result<(), SecretError> {
     check_white_space(secret)?;
     match scheme {
+        Scheme::AwsSns => Err(SecretError::NotUsed),
         Scheme::StandardWebhooks | Scheme::Svix => check_symmetric_length(&decode_symmetric(secret)?),
         Scheme::StandardWebhooksV1a => decode_public_key(secret).map(drop),
         Scheme::SendGrid => decode_p256_public_key(secret).map(drop),
@@ -102,7 +106,8 @@ pub fn check_secret(scheme: Scheme, secret: &str) -> Result<(), SecretError> {
         | Scheme::Shopify
         | Scheme::Slack
         | Scheme::Square
-        | Scheme::Stripe => check_not_empty(secret),
+        | Scheme::Stripe
+        | Scheme::Twilio => check_not_empty(secret),
     }
 }
 

@@ -4,13 +4,16 @@
 
 mod common;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use common::{Vector, load, ours};
 use posthaste_receiver::{
-    HmacAlgorithm, HmacEncoding, HmacOptions, Request, Scheme, Verifier, VerifyOptions,
+    HmacAlgorithm, HmacEncoding, HmacOptions, Request, Scheme, SigningCertificate, SnsVerifier, Verifier,
+    VerifyOptions,
 };
 use proptest::prelude::*;
 
-const HEADERS: [&str; 24] = [
+const HEADERS: [&str; 26] = [
     "webhook-id",
     "webhook-timestamp",
     "webhook-signature",
@@ -35,6 +38,8 @@ const HEADERS: [&str; 24] = [
     "paddle-signature",
     "x-twilio-email-event-webhook-signature",
     "x-twilio-email-event-webhook-timestamp",
+    "x-twilio-signature",
+    "x-twilio-webhooks-signature-settings",
 ];
 
 fn verifier(scheme: Scheme, encoding: HmacEncoding) -> Verifier {
@@ -88,11 +93,30 @@ proptest! {
             lines.extend(filled);
         }
         let request = Request { method: &method, url: &url, headers: &lines, body: &body };
-        for scheme in Scheme::ALL {
+        for scheme in Scheme::ALL.iter().filter(|scheme| **scheme != Scheme::AwsSns) {
             for encoding in [HmacEncoding::Hex, HmacEncoding::Base64] {
                 prop_assert!(verifier(*scheme, encoding).verify(&request, now).is_err(), "{}", scheme);
             }
         }
+    }
+
+    #[test]
+    fn r_a1_no_message_of_sns_and_no_certificate_panics(
+        fields in proptest::collection::vec(("\\PC{0,12}", "\\PC{0,40}"), 8),
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        now in any::<i64>(),
+    ) {
+        const NAMES: [&str; 8] = ["Type", "MessageId", "TopicArn", "Message", "Timestamp", "SignatureVersion", "Signature", "SigningCertURL"];
+        let sns = SnsVerifier::new(&["arn:aws:sns:us-east-1:123456789012:a"], None).unwrap();
+        let named: serde_json::Map<String, serde_json::Value> =
+            NAMES.iter().zip(&fields).map(|(name, (_, value))| ((*name).to_owned(), value.as_str().into())).collect();
+        for body in [serde_json::to_vec(&named).unwrap(), bytes.clone()] {
+            let request = Request { method: "POST", url: "", headers: &[], body: &body };
+            prop_assert!(sns.read(&request, now).is_err());
+        }
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----", STANDARD.encode(&bytes));
+        prop_assert!(SigningCertificate::from_pem(pem.as_bytes()).is_err());
+        prop_assert!(SigningCertificate::from_pem(&bytes).is_err());
     }
 
     #[test]
@@ -127,8 +151,24 @@ proptest! {
 }
 
 #[test]
+fn r_a1_a_damaged_certificate_panics_nowhere() {
+    let vectors = load::<Vector>("aws_sns");
+    let vector = vectors.into_iter().find(|vector| vector.name.ends_with("/notification_v2/a")).unwrap();
+    let pem = vector.config.as_ref().unwrap()["signing_cert_pem"].as_str().unwrap().to_owned();
+    for position in (0..pem.len()).filter(|at| pem.as_bytes()[*at].is_ascii_alphanumeric()) {
+        let mut bytes = pem.clone().into_bytes();
+        bytes[position] = if bytes[position] == b'A' { b'B' } else { b'A' };
+        // What is changed is read or refused; nothing panics.
+        let _ = SigningCertificate::from_pem(&bytes);
+        let _ = SigningCertificate::from_pem(&bytes[..position]);
+    }
+}
+
+#[test]
 fn r_a1_no_change_of_one_byte_of_a_signature_is_accepted() {
-    for scheme in ["standard_webhooks", "stripe", "github", "slack", "discord", "sendgrid", "shopify"] {
+    for scheme in
+        ["standard_webhooks", "stripe", "github", "slack", "discord", "sendgrid", "shopify", "twilio"]
+    {
         let vectors = load::<Vector>(scheme);
         let mut vector = vectors.into_iter().find(|vector| vector.name.ends_with("/plain_valid/a")).unwrap();
         assert_eq!(ours(&vector), Ok(()));

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use posthaste_core::{DestinationId, DurationMs, LaneId, Policy, TenantId};
-use posthaste_receiver::{Signer, Verifier};
+use posthaste_receiver::{Scheme, Signer, SnsVerifier, Verifier};
 
 use super::{KeyRule, LookUpRecipe, Schema, TypeRule};
 
@@ -96,8 +96,10 @@ pub struct Source {
     pub tenant: TenantId,
     /// Its name.
     pub id: DestinationId,
-    /// Checks signatures; `None` only where unsigned requests are allowed.
-    pub verifier: Option<Verifier>,
+    /// How its requests are known to be genuine.
+    pub proof: Proof,
+    /// The URL that the provider knows, without its query; `None`: as the request says.
+    pub public_url: Option<Box<str>>,
     /// Whether the provider signs what it compresses, instead of what it sends.
     pub signs_decoded: bool,
     /// How the key is derived.
@@ -132,6 +134,28 @@ pub struct Source {
     pub owner: Option<Box<str>>,
     /// Whether it takes part.
     pub enabled: bool,
+}
+
+impl Source {
+    /// The scheme of its signatures, if they are signed.
+    pub fn scheme(&self) -> Option<Scheme> {
+        match &self.proof {
+            Proof::Unsigned => None,
+            Proof::Secrets(verifier) => Some(verifier.scheme()),
+            Proof::Sns(_) => Some(Scheme::AwsSns),
+        }
+    }
+}
+
+/// How a source's requests are known to be genuine. Row A1.
+#[derive(Debug)]
+pub enum Proof {
+    /// Not at all: the configuration allows it in so many words.
+    Unsigned,
+    /// By a signature that fits a secret.
+    Secrets(Verifier),
+    /// By a signature of SNS, whose certificate is fetched.
+    Sns(SnsVerifier),
 }
 
 /// What to do with a known key that comes with another payload. Row A10.

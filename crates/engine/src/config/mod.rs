@@ -14,7 +14,7 @@ mod spec;
 mod text;
 
 pub use compile::{compile_endpoint, compile_queue};
-pub use compiled::{AnswerStyle, Endpoint, Handshake, OnKeyReused, Queue, Source, To, WebhookId};
+pub use compiled::{AnswerStyle, Endpoint, Handshake, OnKeyReused, Proof, Queue, Source, To, WebhookId};
 pub use error::ConfigError;
 pub use look_up::{LookUpNames, LookUpRecipe, look_up_sample};
 pub(crate) use rules::{Derivation, QUARANTINE_PREFIX, hex, namespaced};

@@ -1,16 +1,19 @@
 //! Sources: from what is written to what is understood, with exact errors.
 
 use posthaste_core::{DurationMs, TenantId, limits};
-use posthaste_receiver::{HmacOptions, Scheme, Verifier, VerifyOptions, check_secret};
+use posthaste_receiver::{HmacOptions, Scheme, SnsVerifier, Verifier, VerifyOptions, check_secret};
 
 use super::{
     AnswerSpec, AnswerStyle, ConfigError, Handshake, HandshakeSpec, HmacSpec, KeyRule, OnKeyReused,
-    OnKeyReusedSpec, Schema, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule, WhenPausedSpec,
+    OnKeyReusedSpec, Proof, Schema, SignedSpec, Source, SourceSpec, To, ToSpec, TypeRule, WhenPausedSpec,
     compile::{check_type_pattern, dead_letter_queue, name, owner},
 };
 
 /// Bytes of a token that a provider sends back.
 const VERIFY_TOKEN_BYTES_MAX: usize = 256;
+
+/// Bytes of the URL that a provider knows: as of those that we send to.
+const PUBLIC_URL_BYTES_MAX: usize = 2_048;
 
 /// Understands a source. `secrets`: the resolved secrets, in the order of `spec.secrets`.
 pub fn compile_source(
@@ -27,8 +30,7 @@ pub fn compile_source(
     }
     let mut rules = rules.iter().map(|rule| KeyRule::parse("key", rule)).collect::<Result<Vec<_>, _>>()?;
     let key = rules.remove(0);
-    let verifier = verifier(spec, secrets)?;
-    check_key_source(verifier.as_ref().map(Verifier::scheme), &key)?;
+    let proof = proof(spec, secrets)?;
     let body_limit = spec.body_limit.unwrap_or(limits::PAYLOAD_BYTES_DEFAULT);
     if !(1..=limits::PAYLOAD_BYTES_CEILING).contains(&body_limit) {
         let remedy = format!("give 1 to {} bytes", limits::PAYLOAD_BYTES_CEILING);
@@ -37,10 +39,11 @@ pub fn compile_source(
     for (index, pattern) in spec.types.iter().enumerate() {
         check_type_pattern(&format!("types[{index}]"), pattern)?;
     }
-    Ok(Source {
+    let source = Source {
         tenant,
         id,
-        verifier,
+        proof,
+        public_url: spec.public_url.as_deref().map(public_url).transpose()?,
         signs_decoded: spec.signed == Some(SignedSpec::Decoded),
         key,
         aliases: rules,
@@ -62,10 +65,13 @@ pub fn compile_source(
         dead_letter_queue: dead_letter_queue(&spec.name, spec.dead_letter_queue.as_deref())?,
         owner: owner(spec.owner.as_deref())?,
         enabled: spec.enabled.unwrap_or(true),
-    })
+    };
+    check_key_source(source.scheme(), &source.key)?;
+    check_goes_with_scheme(spec, source.scheme())?;
+    Ok(source)
 }
 
-fn verifier(spec: &SourceSpec, secrets: &[String]) -> Result<Option<Verifier>, ConfigError> {
+fn proof(spec: &SourceSpec, secrets: &[String]) -> Result<Proof, ConfigError> {
     if spec.scheme == "none" {
         if !spec.allow_unsigned {
             return Err(ConfigError::new(
@@ -74,11 +80,14 @@ fn verifier(spec: &SourceSpec, secrets: &[String]) -> Result<Option<Verifier>, C
                 "add allow_unsigned = true if that is meant, or name the scheme",
             ));
         }
-        return Ok(None);
+        return Ok(Proof::Unsigned);
     }
     let scheme: Scheme = spec.scheme.parse().map_err(|error: posthaste_receiver::UnknownScheme| {
         ConfigError::new("scheme", format!("{:?} is not known", spec.scheme), error.to_string())
     })?;
+    if scheme == Scheme::AwsSns {
+        return sns(spec, secrets).map(Proof::Sns);
+    }
     if secrets.is_empty() {
         return Err(ConfigError::new(
             "secrets",
@@ -101,8 +110,54 @@ fn verifier(spec: &SourceSpec, secrets: &[String]) -> Result<Option<Verifier>, C
     };
     let texts: Vec<&str> = secrets.iter().map(String::as_str).collect();
     Verifier::new(scheme, &texts, &options)
-        .map(Some)
+        .map(Proof::Secrets)
         .map_err(|error| ConfigError::new("scheme", error.to_string(), "see docs/receive.md"))
+}
+
+fn sns(spec: &SourceSpec, secrets: &[String]) -> Result<SnsVerifier, ConfigError> {
+    if !secrets.is_empty() {
+        let problem = "AWS SNS signs by its certificate: there is no secret";
+        return Err(ConfigError::new("secrets", problem, "leave this out"));
+    }
+    let topics: Vec<&str> = spec.topic_arns.iter().map(String::as_str).collect();
+    let remedy = "give topic_arns = [\"arn:aws:sns:us-east-1:123456789012:orders\"]";
+    let tolerance_seconds = spec.tolerance.map(|text| text.0.0 / 1_000);
+    if topics.is_empty() {
+        let problem = "AWS SNS signs for whoever has an AWS account: the topics that may send must be named";
+        return Err(ConfigError::new("topic_arns", problem, remedy));
+    }
+    SnsVerifier::new(&topics, tolerance_seconds)
+        .map_err(|error| ConfigError::new("topic_arns", error.to_string(), remedy))
+}
+
+/// Settings that only some schemes have.
+fn check_goes_with_scheme(spec: &SourceSpec, scheme: Option<Scheme>) -> Result<(), ConfigError> {
+    if !spec.topic_arns.is_empty() && scheme != Some(Scheme::AwsSns) {
+        let problem = "this goes with scheme = \"aws_sns\"";
+        return Err(ConfigError::new("topic_arns", problem, "name that scheme, or leave this out"));
+    }
+    if spec.public_url.is_some() && !scheme.is_some_and(Scheme::signs_url) {
+        let problem = "the scheme signs no URL";
+        return Err(ConfigError::new("public_url", problem, "leave this out"));
+    }
+    Ok(())
+}
+
+/// Kept letter for letter, since that is how it was signed.
+fn public_url(text: &str) -> Result<Box<str>, ConfigError> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\');
+    if text.len() > PUBLIC_URL_BYTES_MAX
+        || rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/'))
+        || !text.bytes().all(plain)
+    {
+        return Err(ConfigError::new(
+            "public_url",
+            format!("{text:?} is no http(s) URL without query and fragment"),
+            "write it as the provider was given it, for example \"https://hooks.example.com/in/twilio\"",
+        ));
+    }
+    Ok(text.into())
 }
 
 fn hmac_options(spec: &HmacSpec) -> Result<HmacOptions, ConfigError> {
@@ -139,6 +194,8 @@ fn check_key_source(scheme: Option<Scheme>, key: &KeyRule) -> Result<(), ConfigE
                 | Scheme::Shopify
                 | Scheme::Linear
                 | Scheme::Mailgun
+                | Scheme::AwsSns
+                | Scheme::Twilio
                 // Ids in the body, where the provider's documentation puts them.
                 | Scheme::Stripe
         )

@@ -358,6 +358,13 @@ pub struct SourceSpec {
     /// The recipe, if `scheme = "hmac"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hmac: Option<HmacSpec>,
+    /// The topics that may send, by their whole ARNs: required if `scheme = "aws_sns"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topic_arns: Vec<String>,
+    /// The URL that the provider was given, without its query, if the scheme signs it; the server's `public_url` and the
+    /// path unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
     /// How the key is derived: `json:POINTER`, `header:NAME`, `hash:json:/a,json:/b` or `scheme`; of a list the
     /// first is the key and the rest are aliases. `scheme` unless told.
     #[serde(skip_serializing_if = "Option::is_none")]

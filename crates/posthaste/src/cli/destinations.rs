@@ -62,6 +62,12 @@ pub(super) struct AddArgs {
     /// Sources: who signs, and how
     #[arg(long, value_name = "NAME")]
     scheme: Option<String>,
+    /// Sources of AWS SNS: the ARN of a topic that may send; may be given several times
+    #[arg(long, value_name = "ARN")]
+    topic_arn: Vec<String>,
+    /// Sources: the URL that the provider was given, if it signs that
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
     /// Sources: how the key is derived, for example json:/id; may be given several times
     #[arg(long, value_name = "RULE")]
     key: Vec<String>,
@@ -138,6 +144,8 @@ fn spec(kind: DestinationKind, args: &AddArgs) -> Result<Value, Failure> {
     set("idempotent", args.idempotent.then_some(Value::Bool(true)));
     set("lease", args.lease.as_ref().map(|lease| json!(lease)));
     set("scheme", args.scheme.as_ref().map(|scheme| json!(scheme)));
+    set("topic_arns", (!args.topic_arn.is_empty()).then(|| json!(args.topic_arn)));
+    set("public_url", args.public_url.as_ref().map(|url| json!(url)));
     set("key", (!args.key.is_empty()).then(|| json!(args.key)));
     set("to", args.queue.as_ref().map(|queue| json!({ "queue": queue })));
     set("owner", args.owner.as_ref().map(|owner| json!(owner)));

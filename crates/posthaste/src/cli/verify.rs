@@ -46,7 +46,7 @@ pub(super) struct VerifyArgs {
     /// How old a signed time may be, in seconds; the scheme's own unless told
     #[arg(long, value_name = "SECONDS")]
     tolerance: Option<u64>,
-    /// A setting of the scheme, such as header=X-Signature; may be given several times
+    /// A setting of the scheme, such as header=X-Signature; file:PATH is read; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
 }
@@ -207,7 +207,12 @@ fn from_flags(args: &VerifyArgs) -> Result<Once, Failure> {
         None => Ok(secret.clone()),
     });
     let settings = pairs(&args.setting, '=', "--setting")?;
-    let config = settings.into_iter().map(|(name, value)| (name, value.into())).collect::<BTreeMap<_, _>>();
+    let read = |value: String| match value.strip_prefix("file:") {
+        Some(_) => crate::config::follow(&value).unwrap_or(Ok(value)).map_err(Failure::refused),
+        None => Ok(value),
+    };
+    let config = settings.into_iter().map(|(name, value)| Ok((name, read(value)?.into())));
+    let config = config.collect::<Result<BTreeMap<_, _>, Failure>>()?;
     Ok(Once {
         body: super::publish::data(&args.body)?,
         now_unix: args.now.unwrap_or_else(times::now_unix),

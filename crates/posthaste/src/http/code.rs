@@ -101,5 +101,6 @@ codes! {
     Conflict = "conflict", 503, "Somebody else wrote first";
     Draining = "draining", 503, "The server is shutting down";
     SourcePaused = "source_paused", 503, "The source is paused";
+    CertificateUnavailable = "certificate_unavailable", 503, "The signer's certificate can't be fetched at the moment";
     SourceUnavailable = "source_unavailable", 503, "The source can't take deliveries at the moment";
 }

@@ -117,6 +117,7 @@ async fn take(state: &AppState, tenant: &str, source: &str, request: Request) ->
     };
     match engine.intake(tenant, source, request).await? {
         Taken::Received(received) => Ok(answered(&received)),
+        Taken::Noted => Ok(empty(StatusCode::OK)),
         Taken::Challenge(challenge) => Ok(super::handshake::plain(&challenge)),
     }
 }

@@ -184,7 +184,8 @@ mod tests {
             "owner": "o", "enabled": true,
         });
         let source = json!({
-            "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "key": "scheme", "type": "scheme",
+            "name": "a", "scheme": "hmac", "secrets": ["s"], "hmac": {"header": "h"}, "topic_arns": ["t"],
+            "public_url": "https://a.example.com", "key": "scheme", "type": "scheme",
             "to": {"queue": "q"}, "delay": "1s", "body_limit": 1, "tolerance": "1s", "signed": "wire", "allow_unsigned": true,
             "answer": "json", "when_paused": "hold", "schema": {}, "types": ["a"], "content_types": ["a/b"],
             "on_key_reused": "reject", "handshake": "meta", "verify_token": "t", "allowed_origins": ["o"], "allowed_rate": 1,

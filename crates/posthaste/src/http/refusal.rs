@@ -49,6 +49,7 @@ impl From<IntakeError> for Problem {
         match error {
             IntakeError::UnknownSource(_) => Self::new(Code::UnknownSource, error.to_string()),
             IntakeError::SignatureInvalid(_) => Self::new(Code::SignatureInvalid, error.to_string()),
+            IntakeError::CertificateUnavailable => Self::new(Code::CertificateUnavailable, error.to_string()),
             IntakeError::Paused => Self::new(Code::SourcePaused, error.to_string()),
             IntakeError::UnsupportedEncoding => Self::new(Code::UnsupportedEncoding, error.to_string()),
             IntakeError::MalformedEncoding => Self::new(Code::InvalidBody, error.to_string()),

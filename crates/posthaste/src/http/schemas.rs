@@ -194,6 +194,13 @@ pub(crate) struct SourceSchema {
     secrets: Vec<String>,
     /// The recipe, if `scheme` is `hmac`.
     hmac: Option<HmacSchema>,
+    /// The topics that may send, by their whole ARNs: required if `scheme` is `aws_sns`.
+    #[schema(required = false, examples("arn:aws:sns:us-east-1:123456789012:orders"))]
+    topic_arns: Vec<String>,
+    /// The URL that the provider was given, without its query, if the scheme signs it; the server's own and the path unless
+    /// told.
+    #[schema(examples("https://hooks.example.com/in/twilio"))]
+    public_url: Option<String>,
     /// How the key is derived: `json:POINTER`, `header:NAME`, `hash:json:/a,json:/b` or `scheme`; of a list the first is
     /// the key and the rest are aliases.
     #[schema(value_type = Value)]

@@ -23,5 +23,7 @@ mod quarantine;
 mod schedules;
 #[path = "../server/mod.rs"]
 mod server;
+mod sns;
+mod twilio;
 mod unknown;
 mod workers;

@@ -1,5 +1,6 @@
 //! One file for each scheme: which headers it reads, what bytes are signed, what it says about a delivery.
 
+mod aws_sns;
 mod convoy_simple;
 mod discord;
 mod github;
@@ -19,6 +20,9 @@ mod standard_webhooks;
 mod standard_webhooks_v1a;
 mod stripe;
 mod svix;
+mod twilio;
+
+pub use aws_sns::{SnsKind, SnsMessage, SnsVerified, SnsVerifier};
 
 use crate::timestamp::Window;
 use crate::{
@@ -40,6 +44,7 @@ pub(crate) fn build(
     let seconds = options.tolerance_seconds.or(scheme.default_tolerance_seconds()).unwrap_or_default();
     let (both_ways, ahead) = (Window::symmetric(seconds), Window::lenient_ahead(seconds));
     let rules = match scheme {
+        Scheme::AwsSns => return Err(OptionError::NeedsCertificate.into()),
         Scheme::Hmac => {
             let settings = options.hmac.as_ref().ok_or(OptionError::MissingHmacOptions)?;
             return Ok(Box::new(hmac::BodyHmac::new(secrets, settings)?));
@@ -67,6 +72,7 @@ pub(crate) fn build(
         Scheme::Paddle => boxed(paddle::Paddle::new(secrets, ahead)),
         Scheme::HubSpotV3 => boxed(hubspot_v3::HubSpotV3::new(secrets, ahead)),
         Scheme::HubSpotV1V2 => boxed(hubspot_v1_v2::HubSpotV1V2::new(secrets)),
+        Scheme::Twilio => boxed(twilio::Twilio::new(secrets)),
     }?;
     Ok(rules)
 }
