@@ -154,6 +154,28 @@ impl Metrics {
             "From the acceptance to the settled state",
             self.completion_age.clone(),
         );
+        self.register_counters();
+        let registry = &mut self.registry;
+        registry.register(
+            "store_commit_seconds",
+            "What a commit of the store took, its sync included",
+            self.commits.seconds.clone(),
+        );
+        registry.register("store_batch_rows", "Rows that one commit made durable", self.commits.rows.clone());
+        registry.register(
+            "oldest_due_job_age_seconds",
+            "How long the oldest due job of a kind has been waiting, lanes that are held left out",
+            self.oldest_due.clone(),
+        );
+        registry.register(
+            "held_jobs",
+            "Due jobs that wait for a pause, an open circuit or a disabled destination to end",
+            self.held_jobs.clone(),
+        );
+    }
+
+    fn register_counters(&mut self) {
+        let registry = &mut self.registry;
         registry.register("finished", "Jobs that settled", self.finished.clone());
         registry.register("dead_lettered", "Jobs dead-lettered, by cause", self.dead_lettered.clone());
         registry.register("duplicates", "Duplicates that were answered", self.duplicates.clone());
@@ -176,22 +198,6 @@ impl Metrics {
             self.unreadable.clone(),
         );
         registry.register("stale_reports", "Reports that a fence refused", self.stale_reports.clone());
-        registry.register(
-            "store_commit_seconds",
-            "What a commit of the store took, its sync included",
-            self.commits.seconds.clone(),
-        );
-        registry.register("store_batch_rows", "Rows that one commit made durable", self.commits.rows.clone());
-        registry.register(
-            "oldest_due_job_age_seconds",
-            "How long the oldest due job of a kind has been waiting, lanes that are held left out",
-            self.oldest_due.clone(),
-        );
-        registry.register(
-            "held_jobs",
-            "Due jobs that wait for a pause, an open circuit or a disabled destination to end",
-            self.held_jobs.clone(),
-        );
     }
 
     /// Where the store reports its commits.

@@ -67,16 +67,18 @@ impl Server {
     }
 
     pub(crate) async fn with_limits(limits: HttpLimits) -> Self {
-        Self::of(limits, stores::chosen).await
+        let clock = Arc::new(ManualClock::default());
+        Self::of(limits, Arc::clone(&clock), stores::chosen(clock).await).await
     }
 
     pub(crate) async fn with_store(store: impl FnOnce(Arc<dyn StoreClock>) -> Arc<dyn Store>) -> Self {
-        Self::of(HttpLimits::standard(), |clock| Harness { store: store(clock), keep: None }).await
+        let clock = Arc::new(ManualClock::default());
+        let store = store(Arc::<ManualClock>::clone(&clock));
+        Self::of(HttpLimits::standard(), clock, Harness { store, keep: None }).await
     }
 
-    async fn of(limits: HttpLimits, store: impl FnOnce(Arc<ManualClock>) -> Harness) -> Self {
-        let clock = Arc::new(ManualClock::default());
-        let Harness { store, keep } = store(Arc::clone(&clock));
+    async fn of(limits: HttpLimits, clock: Arc<ManualClock>, harness: Harness) -> Self {
+        let Harness { store, keep } = harness;
         let engine_clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let sent = Arc::new(ScriptedSender::default());
         let sender: Arc<dyn HttpSender> = Arc::<ScriptedSender>::clone(&sent);
