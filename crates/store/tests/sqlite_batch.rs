@@ -25,7 +25,7 @@ async fn accept_all(
         .into_iter()
         .map(|message| {
             let store = store.clone();
-            tokio::spawn(async move { accept(&store, message).await })
+            tokio::spawn(async move { accept(&*store, message).await })
         })
         .collect();
     let mut answers = Vec::new();
@@ -39,7 +39,7 @@ async fn accept_all(
 async fn r_a5_of_a_thousand_at_once_one_is_new() {
     let folder = tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let (tenant, target) = configure(&store).await;
+    let (tenant, target) = configure(&*store).await;
     let messages = (0..1_000).map(|number| message(tenant, number, "the-key", &target)).collect();
     let answers = accept_all(&store, messages).await;
     let mut new = Vec::new();
@@ -176,7 +176,7 @@ async fn a_full_queue_refuses_at_once() {
     let folder = tempdir().unwrap();
     let options = SqliteOptions { queue_ops_max: 4, ..options(folder.path()) };
     let store = Arc::new(SqliteStore::open(options).unwrap());
-    let (tenant, target) = configure(&store).await;
+    let (tenant, target) = configure(&*store).await;
     let messages =
         (0..500).map(|number| message(tenant, number, &format!("key-{number}"), &target)).collect();
     let answers = accept_all(&store, messages).await;
@@ -190,7 +190,7 @@ async fn a_full_queue_refuses_at_once() {
 async fn r_a4_reads_see_every_commit_that_was_answered() {
     let folder = tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let (tenant, target) = configure(&store).await;
+    let (tenant, target) = configure(&*store).await;
     let writers: Vec<_> = (0..8)
         .map(|writer| {
             let (store, target) = (store.clone(), target.clone());
@@ -198,7 +198,7 @@ async fn r_a4_reads_see_every_commit_that_was_answered() {
                 for number in 0..50 {
                     let number = writer * 1_000 + number;
                     let new =
-                        accept_new(&store, message(tenant, number, &format!("key-{number}"), &target)).await;
+                        accept_new(&*store, message(tenant, number, &format!("key-{number}"), &target)).await;
                     let found = store.job(tenant, new.jobs[0].id).await.unwrap();
                     assert!(found.is_some(), "{number} is seen");
                 }
@@ -215,7 +215,7 @@ async fn r_a4_reads_see_every_commit_that_was_answered() {
 async fn throughput_is_printed() {
     let folder = tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let (tenant, target) = configure(&store).await;
+    let (tenant, target) = configure(&*store).await;
     let started = std::time::Instant::now();
     let messages =
         (0..2_000).map(|number| message(tenant, number, &format!("key-{number}"), &target)).collect();
@@ -224,7 +224,7 @@ async fn throughput_is_printed() {
     let started = std::time::Instant::now();
     let mut drained = 0;
     loop {
-        let leased = lease(&store, tenant, &target, 100).await;
+        let leased = lease(&*store, tenant, &target, 100).await;
         if leased.is_empty() {
             break;
         }

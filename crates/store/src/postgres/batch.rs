@@ -127,17 +127,14 @@ fn together(waiting: &mut VecDeque<Box<dyn Work>>) -> (Batch, Wants) {
 
 fn wants_of(batch: &[Box<dyn Work>]) -> Wants {
     let mut wants = Wants::default();
-    batch.iter().for_each(|work| work.want(&mut wants));
+    for work in batch {
+        work.want(&mut wants);
+    }
     wants
 }
 
 /// Commits and answers the batch, or gives back what is to be done in parts.
-async fn settle(
-    desk: &Desk,
-    conn: &Connection,
-    mut batch: Batch,
-    mut wants: Wants,
-) -> Result<Batch, Broken> {
+async fn settle(desk: &Desk, conn: &Connection, mut batch: Batch, mut wants: Wants) -> Result<Batch, Broken> {
     let mut tries = 1;
     loop {
         let fault = match transact(desk, conn, &mut batch, &wants).await {
@@ -189,12 +186,7 @@ fn pause(desk: &Desk, tries: u32) -> Duration {
 }
 
 /// One transaction, up to its commit. Says how many rows it wrote.
-async fn transact(
-    desk: &Desk,
-    conn: &Connection,
-    batch: &mut Batch,
-    wants: &Wants,
-) -> Result<u64, Stop> {
+async fn transact(desk: &Desk, conn: &Connection, batch: &mut Batch, wants: &Wants) -> Result<u64, Stop> {
     let working = guarded_future(work_on(desk, conn, batch, wants));
     let worked = timeout(desk.options.work_timeout, working).await;
     let stop = match worked {
@@ -215,12 +207,7 @@ async fn transact(
     }
 }
 
-async fn work_on(
-    desk: &Desk,
-    conn: &Connection,
-    batch: &mut Batch,
-    wants: &Wants,
-) -> Result<u64, Stop> {
+async fn work_on(desk: &Desk, conn: &Connection, batch: &mut Batch, wants: &Wants) -> Result<u64, Stop> {
     let clock = desk.options.clock.as_deref();
     let now = open::begin(&conn.client, &conn.begin, clock).await.map_err(Stop::Fault)?;
     let ledger_used = desk.ledger_used.load(Ordering::Relaxed);
@@ -253,7 +240,9 @@ async fn commit(desk: &Desk, conn: &Connection) -> Result<(), Stop> {
 }
 
 fn answer(desk: &Desk, batch: Batch, rows: u64) {
-    batch.into_iter().for_each(|work| work.answer());
+    for work in batch {
+        work.answer();
+    }
     if let Some(watch) = &desk.options.watch {
         watch.committed(rows);
     }

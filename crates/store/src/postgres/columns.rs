@@ -5,8 +5,6 @@
 pub(crate) const JOB_COLUMNS: usize = 34;
 /// How many columns [`message_columns`] and [`thin_message_columns`] have.
 pub(crate) const MESSAGE_COLUMNS: usize = 16;
-/// How many columns [`fanout_columns`] has.
-pub(crate) const FANOUT_COLUMNS: usize = 7;
 /// How many columns [`archived_columns`] has.
 pub(crate) const ARCHIVED_COLUMNS: usize = 12;
 

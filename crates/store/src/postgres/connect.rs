@@ -222,25 +222,15 @@ fn decoded(text: &str) -> String {
     while let [first, after @ ..] = rest {
         let code = if *first == b'%' { after.get(..2) } else { None };
         let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What `sslmode` means.
-fn protection<'f>(
-    sslmode: Option<&str>,
-    root: Option<&'f Path>,
-) -> Result<(SslMode, Trust<'f>), OpenError> {
+fn protection<'f>(sslmode: Option<&str>, root: Option<&'f Path>) -> Result<(SslMode, Trust<'f>), OpenError> {
     let wrong = |problem: String| OpenError::Url { problem: problem.into() };
     Ok(match (sslmode.unwrap_or("prefer"), root) {
         ("disable", _) => (SslMode::Disable, Trust::Anyone),
@@ -338,8 +328,12 @@ mod tests {
 
     #[test]
     fn a_url_without_sense_is_refused_and_none_tells_a_password() {
-        for url in ["sqlite:a.db", "host=localhost password=secret", "postgres://u:secret@/x", "postgres://u:secret@h/x?what=1"]
-        {
+        for url in [
+            "sqlite:a.db",
+            "host=localhost password=secret",
+            "postgres://u:secret@/x",
+            "postgres://u:secret@h/x?what=1",
+        ] {
             let error = Url::parse(url).err().map(|error| error.to_string());
             let error = error.unwrap_or_else(|| panic!("{url} is taken"));
             assert!(!error.contains("secret"), "{error}");

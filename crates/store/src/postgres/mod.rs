@@ -33,7 +33,6 @@ use std::sync::Arc;
 use posthaste_core::{TenantId, Timestamp};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-pub use self::{open_error::OpenError, options::PostgresOptions};
 use self::{
     connect::Connector,
     readers::{Read, Readers},
@@ -41,6 +40,7 @@ use self::{
     work::{Pending, Work},
     writer::{Desk, Room},
 };
+pub use self::{open_error::OpenError, options::PostgresOptions};
 use crate::{
     BoxFuture, StoreError,
     memory::tables::Tables,

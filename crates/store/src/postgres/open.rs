@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use posthaste_core::{Epoch, Timestamp};
-use tokio_postgres::{Client, Row, types::{ToSql, Type}};
+use tokio_postgres::{
+    Client, Row,
+    types::{ToSql, Type},
+};
 
 use super::{
     connect::{Connection, Connector},
@@ -16,7 +19,7 @@ use crate::Clock;
 refinery::embed_migrations!("migrations/postgres");
 
 /// How long a migration, and waiting for that of another node, may take.
-const MIGRATION_MAX: Duration = Duration::from_secs(600);
+const MIGRATION_MAX: Duration = Duration::from_mins(10);
 
 /// How long looking for the store again may take.
 const LOOK_MAX: Duration = Duration::from_secs(10);
@@ -50,7 +53,8 @@ impl Migrating<'_> {
     /// All in one transaction: it is done, or nothing is.
     async fn run(&self, begin: &str) -> Result<Opened, OpenError> {
         self.batch(begin, "beginning a transaction").await?;
-        self.batch("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0", "changing a setting").await?;
+        self.batch("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0", "changing a setting")
+            .await?;
         let schema = &self.options.schema;
         self.ask(include_str!("sql/schema_lock.sql"), &[schema], "waiting for its schema").await?;
         let now = now(self.client, self.options.clock.as_deref()).await;

@@ -85,7 +85,9 @@ pub enum OpenError {
         found: Box<str>,
     },
     /// The schema is of something else.
-    #[error("the schema {schema} of {at} has tables that are not posthaste's: choose another schema or database")]
+    #[error(
+        "the schema {schema} of {at} has tables that are not posthaste's: choose another schema or database"
+    )]
     Foreign {
         /// Host, port and database.
         at: Box<str>,
@@ -112,7 +114,9 @@ pub enum OpenError {
         known: i64,
     },
     /// A migration that was applied has changed since.
-    #[error("{at} has schema version {version} in another form than this posthaste: keep the database and report this")]
+    #[error(
+        "{at} has schema version {version} in another form than this posthaste: keep the database and report this"
+    )]
     ChangedSchema {
         /// Host, port and database.
         at: Box<str>,

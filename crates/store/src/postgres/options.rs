@@ -81,7 +81,7 @@ impl PostgresOptions {
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             lock_timeout: Duration::from_secs(5),
-            work_timeout: Duration::from_secs(60),
+            work_timeout: Duration::from_mins(1),
             commit_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(10),
             watch: None,

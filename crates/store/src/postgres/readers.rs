@@ -68,16 +68,11 @@ impl Readers {
         read: Read<I, O>,
     ) -> Result<O, StoreError> {
         let _permit = self.permit(room).await?;
-        let idle = self.idle.lock().pop().filter(|conn| !conn.is_closed());
-        if let Some(conn) = idle {
+        if let Some(conn) = self.idle_one() {
             match self.read_on(room, conn, input, read).await {
                 Ok(output) => return Ok(output),
                 Err(Failed::Refused(error)) => return Err(error),
-                // The others are likely to be as dead.
-                Err(Failed::Connection(fault)) => {
-                    tracing::debug!(%fault, "a read is done again");
-                    self.idle.lock().retain(|conn| !conn.is_closed());
-                }
+                Err(Failed::Connection(fault)) => tracing::debug!(%fault, "a read is done again"),
             }
         }
         let connected = open_again(&room.connector, room.epoch, Use::Read).await;
@@ -88,6 +83,13 @@ impl Readers {
             Err(Failed::Refused(error)) => Err(error),
             Err(Failed::Connection(fault)) => Err(fault.of_batch()),
         }
+    }
+
+    /// A connection that is not known to be dead.
+    fn idle_one(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock();
+        idle.retain(|conn| !conn.is_closed());
+        idle.pop()
     }
 
     async fn permit(&self, room: &Room) -> Result<SemaphorePermit<'_>, StoreError> {

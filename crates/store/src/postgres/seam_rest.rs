@@ -1,5 +1,8 @@
 //! The rest of the seam, operation by operation: lanes, schedules, bulk runs, retention and what is still to be found out.
 
+// A method of a type with a lifetime is no `fn` for every lifetime, but a closure is.
+#![allow(clippy::redundant_closure, clippy::redundant_closure_for_method_calls)]
+
 use posthaste_core::{DestinationId, JobId, LaneId, RunId, RunKind, Scheduling, TenantId};
 
 use super::{PostgresStore, reads, wants, weight};

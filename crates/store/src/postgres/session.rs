@@ -31,7 +31,13 @@ pub(crate) struct Session<'c> {
 }
 
 impl<'c> Session<'c> {
-    pub(crate) fn new(client: &'c Client, epoch: Epoch, now: Timestamp, shard: i64, ledger_used: bool) -> Self {
+    pub(crate) fn new(
+        client: &'c Client,
+        epoch: Epoch,
+        now: Timestamp,
+        shard: i64,
+        ledger_used: bool,
+    ) -> Self {
         let tables = Tables { epoch: Some(epoch), ..Tables::default() };
         Self { client, written: AtomicU64::new(0), now, shard, ledger_used, base: tables.clone(), tables }
     }

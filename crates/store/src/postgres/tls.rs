@@ -50,12 +50,12 @@ impl Tls {
             Trust::Anyone => Arc::new(Unverified(Arc::clone(&provider))),
             Trust::Chain(file) => Arc::new(Nameless(of_file(file, &provider)?)),
             Trust::Named(Some(file)) => of_file(file, &provider)?,
-            Trust::Named(None) => Arc::new(
-                rustls_platform_verifier::Verifier::new(Arc::clone(&provider)).map_err(|error| failed(error))?,
-            ),
+            Trust::Named(None) => {
+                Arc::new(rustls_platform_verifier::Verifier::new(Arc::clone(&provider)).map_err(failed)?)
+            }
         };
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| failed(error))?.dangerous();
+        let builder = builder.map_err(failed)?.dangerous();
         let mut config = builder.with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Self(Arc::new(config)))
@@ -186,7 +186,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            let nameless = || io::Error::new(io::ErrorKind::InvalidInput, "the host is no name and no address");
+            let nameless =
+                || io::Error::new(io::ErrorKind::InvalidInput, "the host is no name and no address");
             let name = self.name.ok_or_else(nameless)?;
             let stream = TlsConnector::from(self.config).connect(name, stream).await?;
             Ok(Encrypted(Box::new(stream)))

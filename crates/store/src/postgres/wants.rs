@@ -54,7 +54,8 @@ pub(crate) struct Wants {
     pub(super) bulk_step: Option<(TenantId, RunId)>,
     /// How many jobs of fan-outs are made.
     pub(super) fan_out: Option<usize>,
-    pub(super) retire: Vec<RetireWant>,
+    /// Messages that are to leave, and how many jobs they had.
+    pub(super) retire: BTreeMap<(TenantId, MessageId), usize>,
     /// The jobs that may pin entries: the keys of their messages, and their destinations.
     pub(super) pins: BTreeSet<(TenantId, MessageKey, DestinationId)>,
     pub(super) archive_files: BTreeSet<Box<str>>,
@@ -106,14 +107,6 @@ pub(super) struct BeginWant {
     pub(super) tenant: TenantId,
     pub(super) run: RunId,
     pub(super) idempotency_key: Option<Box<str>>,
-}
-
-/// A message that is to leave.
-pub(super) struct RetireWant {
-    pub(super) tenant: TenantId,
-    pub(super) message: MessageId,
-    /// How many jobs it had.
-    pub(super) jobs: usize,
 }
 
 impl Wants {
@@ -291,7 +284,8 @@ pub(crate) fn wants_of_retire(wants: &mut Wants, file: Option<&ArchiveFile>, rec
         let tenant = record.tenant;
         wants.lanes.extend(record.jobs.iter().map(|view| (tenant, view.job.lane)));
         wants.entries.extend(retention::entries_of(record).map(|(_, entry)| (tenant, entry.key)));
-        wants.retire.push(RetireWant { tenant, message: record.message.id, jobs: record.jobs.len() });
+        let jobs = wants.retire.entry((tenant, record.message.id)).or_default();
+        *jobs = record.jobs.len().max(*jobs);
     }
 }
 

@@ -104,12 +104,7 @@ impl<W: Queued + ?Sized> Queue<W> {
     }
 
     /// Takes `work` of `tenant`, or of none or several, on, or says why not.
-    pub(crate) fn push(
-        &self,
-        work: Box<W>,
-        rank: Rank,
-        tenant: Option<TenantId>,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn push(&self, work: Box<W>, rank: Rank, tenant: Option<TenantId>) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         state.check()?;
         // Alone, even something too large is taken on: otherwise it never would be.

@@ -81,11 +81,7 @@ impl<W: Queued + ?Sized> Turns<W> {
     }
 
     /// Takes work for a batch for as long as `take` says of its bytes that there is room.
-    pub(super) fn take_while(
-        &mut self,
-        mut room: impl FnMut(usize) -> bool,
-        mut take: impl FnMut(Box<W>),
-    ) {
+    pub(super) fn take_while(&mut self, mut room: impl FnMut(usize) -> bool, mut take: impl FnMut(Box<W>)) {
         while self.own.front().is_some_and(|work| room(work.bytes())) {
             take(self.own.pop_front().expect("it is at the front"));
             self.waiting -= 1;

@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on says so")]
 
 mod conformance;
+mod differential;
 mod support;

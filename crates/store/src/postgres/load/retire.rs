@@ -61,7 +61,7 @@ impl Session<'_> {
 
     /// Locks the business keys of the messages: whoever counts a duplicate does.
     async fn lock_leaving(&mut self, wants: &Wants) -> Result<BTreeMap<(TenantId, MessageId), Names>, Fault> {
-        let messages = ids(wants.retire.iter().map(|leaving| (leaving.tenant, leaving.message.0)));
+        let messages = ids(wants.retire.keys().map(|(tenant, message)| (*tenant, message.0)));
         let ((), rows) =
             tokio::try_join!(self.lock_guards(wants), self.ask(statements::BUSINESS_KEYS_LOCK, messages))?;
         let mut names = BTreeMap::new();
@@ -73,11 +73,11 @@ impl Session<'_> {
     }
 
     async fn read_leaving(&self, wants: &Wants) -> Result<LeavingRows, Fault> {
-        let named = || ids(wants.retire.iter().map(|leaving| (leaving.tenant, leaving.message.0)));
+        let named = || ids(wants.retire.keys().map(|(tenant, message)| (*tenant, message.0)));
         let jobs = || {
-            let ids = wants.retire.iter().map(|leaving| (leaving.tenant, leaving.message.job_range()));
+            let ids = wants.retire.keys().map(|(tenant, message)| (*tenant, message.job_range()));
             let mut params = ranges(ids);
-            params.push(Param::ints(wants.retire.iter().map(|leaving| leaving.jobs + OTHERS_MAX)));
+            params.push(Param::ints(wants.retire.values().map(|jobs| jobs + OTHERS_MAX)));
             params
         };
         let (bodies, running, others, custody, mut live, done) = tokio::try_join!(
