@@ -80,7 +80,8 @@ async fn step(engine: &Engine, outbox: &dyn Outbox) -> Result<usize, EngineError
 
 fn read(engine: &Engine, row: &OutboxRow) -> Result<(TenantId, Publish), String> {
     let directory = engine.directory();
-    let tenant = directory.tenant(&row.tenant).ok_or_else(|| format!("there is no tenant {:?}", row.tenant))?;
+    let tenant =
+        directory.tenant(&row.tenant).ok_or_else(|| format!("there is no tenant {:?}", row.tenant))?;
     let body = Bytes::copy_from_slice(row.message.as_bytes());
     let said = |problem: Problem| problem.detail().to_owned();
     let head = Head::of(&HeaderMap::new(), engine.now()).map_err(said)?;

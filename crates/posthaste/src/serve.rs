@@ -31,9 +31,7 @@ use crate::{
         ArchiveConfig, BOOTSTRAP_VARIABLE, Config, Declared, RetentionConfig, S3Config, Spec, TENANT_DEFAULT,
     },
     http::{AppOptions, AppState, HttpLimits},
-    secrets::{
-        GuardJudge, SealedSecrets, is_api_key, new_api_key,
-    },
+    secrets::{GuardJudge, SealedSecrets, is_api_key, new_api_key},
     stores::{OpenStore, master_key},
 };
 
@@ -79,7 +77,8 @@ pub async fn start(config: &Config) -> anyhow::Result<Running> {
     let store = OpenStore::open(config, clock.clone(), metrics.commits()).await?;
     let shared = store.shared();
     // Nodes that share a store share its time.
-    let clock = if shared.shared().is_some() { SystemClock::start_at(shared.status().await?.now) } else { clock };
+    let clock =
+        if shared.shared().is_some() { SystemClock::start_at(shared.status().await?.now) } else { clock };
     let secrets = SealedSecrets::new(&master_key(config, &*shared).await?);
     let listener = bind(config.listen).await?;
     let intake_listener = match config.intake_listen {

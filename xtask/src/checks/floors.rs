@@ -43,7 +43,15 @@ const FLOORS: &[Floor] = &[
         name: RECEIVER,
         ours: &[],
         outside: Outside::Only {
-            always: &["aws-lc-rs", "base64", "rustls-pki-types", "rustls-webpki", "serde", "serde_json", "thiserror"],
+            always: &[
+                "aws-lc-rs",
+                "base64",
+                "rustls-pki-types",
+                "rustls-webpki",
+                "serde",
+                "serde_json",
+                "thiserror",
+            ],
             optional: &["axum", "rusqlite", "sqlx", "tokio-postgres"],
         },
     },

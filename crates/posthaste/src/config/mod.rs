@@ -231,7 +231,9 @@ fn read(layers: &mut Layers<'_>, file: Option<PathBuf>, bootstrap_key: Option<Se
     warnings.extend(destinations::warnings(&declared));
     Config {
         file,
-        store: layers.read("store", |value| StoreAt::parse(text(value)?)).unwrap_or_else(|| StoreAt::Sqlite("posthaste.db".into())),
+        store: layers
+            .read("store", |value| StoreAt::parse(text(value)?))
+            .unwrap_or_else(|| StoreAt::Sqlite("posthaste.db".into())),
         listen: layers.read("listen", |value| address(value, insecure)).unwrap_or(local),
         intake_listen: layers.read("intake_listen", |value| address(value, insecure)),
         public_url: layers.read("public_url", public_url),

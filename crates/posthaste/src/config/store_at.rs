@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn r_g6_a_store_is_shown_without_its_password() {
-        let at = StoreAt::parse("postgres://me:hunter2@db.example:6432/hooks?sslmode=require&password=x").unwrap();
+        let at =
+            StoreAt::parse("postgres://me:hunter2@db.example:6432/hooks?sslmode=require&password=x").unwrap();
         assert_eq!("postgres://db.example:6432/hooks", at.to_string());
         assert!(!format!("{at:?}").contains("hunter2"));
         assert_eq!("a.db", StoreAt::parse("sqlite:a.db").unwrap().to_string());

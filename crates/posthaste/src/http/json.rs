@@ -56,7 +56,7 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -
     };
     // A number where a word is expected is called a fault of syntax; it is none.
     if problem.code() == Code::InvalidJson && serde_json::from_slice::<&RawValue>(bytes).is_ok() {
-        return problem.as_type();
+        return problem.of_type();
     }
     problem
 }

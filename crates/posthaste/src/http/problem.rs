@@ -60,7 +60,7 @@ impl Problem {
     }
 
     /// The same about a value of the wrong type, where the text said that it is no JSON.
-    pub(crate) fn as_type(mut self) -> Self {
+    pub(crate) fn of_type(mut self) -> Self {
         let place = self.members.get("path").and_then(Value::as_str).map(str::to_owned);
         self.detail = match place {
             Some(path) => format!("`{path}`: invalid type: a word in quotes is expected here").into(),

@@ -91,7 +91,8 @@ async fn r_a1_twilio_signs_the_hash_of_a_body_that_is_no_form() {
     let server = server(json!({ "public_url": given })).await;
     let body = br#"{"sid":"IS1"}"#;
     let hash = |body: &[u8]| -> String {
-        digest::digest(&digest::SHA256, body).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        let hash = digest::digest(&digest::SHA256, body);
+        hash.as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     };
     let query = format!("bodySHA256={}", hash(body));
     let good = signature(&format!("{given}?{query}"));

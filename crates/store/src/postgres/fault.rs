@@ -82,8 +82,10 @@ impl Fault {
     /// answer nobody knows.
     pub(crate) fn of_commit(self) -> StoreError {
         match &self {
-            Self::Sql(error) if error.code().is_some_and(|state| is_surely_none(state)) => self.of_batch(),
-            _ => StoreError::InDoubt(Box::new(self)),
+            Self::Sql(error) if error.code().is_some_and(is_surely_none) => self.of_batch(),
+            Self::Sql(_) | Self::Row(_) | Self::Raced | Self::Invariant(_) | Self::Unreachable(_) => {
+                StoreError::InDoubt(Box::new(self))
+            }
         }
     }
 }

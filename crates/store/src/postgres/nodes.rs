@@ -52,8 +52,8 @@ impl PostgresStore {
         let options = &self.room.options;
         let done = async {
             let conn = open::open_again(&self.room.connector, self.room.epoch, Use::Read).await;
-            let conn =
-                conn.map_err(|error| StoreError::unavailable_because("the database can't be reached", error))?;
+            let conn = conn
+                .map_err(|error| StoreError::unavailable_because("the database can't be reached", error))?;
             let begun = open::begin(&conn.client, &conn.begin, options.clock.as_deref()).await;
             let now = begun.map_err(Fault::of_batch)?;
             let session = Session::new(&conn.client, self.room.epoch, now, 0, false);
@@ -67,13 +67,7 @@ impl PostgresStore {
 }
 
 impl Session<'_> {
-    async fn meet(
-        &self,
-        name: &str,
-        version: &str,
-        wall: Timestamp,
-        duty: DurationMs,
-    ) -> Result<Met, Fault> {
+    async fn meet(&self, name: &str, version: &str, wall: Timestamp, duty: DurationMs) -> Result<Met, Fault> {
         let now = self.now;
         let (wall, lasts) = (wall.0, i64::try_from(duty.0).unwrap_or(i64::MAX));
         let own = [

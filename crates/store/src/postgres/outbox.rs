@@ -7,7 +7,8 @@ impl Outbox for PostgresStore {
     fn waiting(&self, limit: usize) -> BoxFuture<'_, Result<Vec<OutboxRow>, StoreError>> {
         self.read(limit, |session, limit| {
             Box::pin(async move {
-                let rows = session.rows(include_str!("sql/outbox_waiting.sql"), &[Param::int(*limit)]).await?;
+                let rows =
+                    session.rows(include_str!("sql/outbox_waiting.sql"), &[Param::int(*limit)]).await?;
                 let row = |row: &tokio_postgres::Row| {
                     Ok(OutboxRow {
                         id: row.try_get(0)?,

@@ -16,7 +16,6 @@ pub(crate) enum Param {
     Ids(Vec<Option<Uuid>>),
     Int(Option<i64>),
     Text(Option<String>),
-    Blob(Option<Vec<u8>>),
     Id(Option<Uuid>),
 }
 
@@ -83,7 +82,6 @@ impl Param {
             Self::Ids(values) => (values, Type::UUID_ARRAY),
             Self::Int(value) => (value, Type::INT8),
             Self::Text(value) => (value, Type::TEXT),
-            Self::Blob(value) => (value, Type::BYTEA),
             Self::Id(value) => (value, Type::UUID),
         }
     }

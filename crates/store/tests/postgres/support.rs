@@ -40,13 +40,6 @@ impl Scratch {
         drop_gone().await;
         PostgresStore::open(self.options(clock)).await.unwrap_or_else(|error| panic!("{error:?}"))
     }
-
-    /// A connection that sees this schema.
-    pub(crate) async fn client(&self) -> Client {
-        let client = connect(&self.url).await;
-        client.batch_execute(&format!("SET search_path = {}", self.schema)).await.unwrap();
-        client
-    }
 }
 
 impl Drop for Scratch {
@@ -74,7 +67,11 @@ pub(crate) async fn connect(url: &str) -> Client {
 pub(crate) async fn harness(clock: Arc<ManualClock>) -> Harness {
     let scratch = Scratch::new(PostgresServer::shared());
     // A schema of an earlier process of the same number.
-    connect(&scratch.url).await.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", scratch.schema)).await.unwrap();
+    connect(&scratch.url)
+        .await
+        .batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", scratch.schema))
+        .await
+        .unwrap();
     let store = scratch.open(Some(clock)).await;
     Harness { store: Arc::new(store), keep: Some(Box::new(scratch)) }
 }

@@ -58,7 +58,10 @@ pub(crate) fn message(tenant: TenantId, number: u32, key: &str, target: &Target)
     }
 }
 
-pub(crate) async fn accept(store: &(impl Store + ?Sized), message: NewMessage) -> Result<Acceptance, StoreError> {
+pub(crate) async fn accept(
+    store: &(impl Store + ?Sized),
+    message: NewMessage,
+) -> Result<Acceptance, StoreError> {
     Ok(store.accept(vec![message]).await?.remove(0))
 }
 

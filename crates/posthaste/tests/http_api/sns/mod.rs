@@ -23,7 +23,10 @@ async fn r_a1_a_message_of_an_allowed_topic_is_taken_under_its_id() {
     assert_eq!("sns:m-2", deliver(&server, &SNS.sign(without_subject.into())).await.expect(202)["key"]);
     assert_eq!(2, server.jobs_total().await);
     let job = server.consume().await;
-    assert_eq!(TOPIC, job["payload"]["TopicArn"], "as it came: {job}");
+    let payload = job["payload_base64"].as_str().expect("SNS says text/plain");
+    let payload = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, payload).unwrap();
+    let payload: Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(TOPIC, payload["TopicArn"], "as it came: {job}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_core::{JobId, LaneId, MessageId, Share, TenantId};
+use posthaste_core::{JobId, LaneId, MessageId, Share, TenantId, limits};
 use tokio_postgres::Row;
 
 use super::{
@@ -54,6 +54,10 @@ impl Session<'_> {
     /// which it tries.
     fn line(&self, wants: &Wants, (tenant, lane): (TenantId, LaneId), requests: &[LeaseRequest]) -> Line {
         let bytes_max = requests.iter().fold(0_usize, |sum, request| sum.saturating_add(request.bytes_max));
+        // Each grant's first job counts whatever its size, and which one that is, is known for one request alone.
+        let is_exact = requests.len() == 1 && wants.only_leases(tenant, lane);
+        let bytes_max =
+            if is_exact { bytes_max } else { bytes_max.saturating_add(limits::PAYLOAD_BYTES_CEILING) };
         let jobs = match requests {
             [request] if wants.only_leases(tenant, lane) => self.tables.candidates(request, self.now),
             _ => {

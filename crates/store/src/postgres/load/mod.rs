@@ -93,7 +93,7 @@ fn length(param: &Param) -> Option<usize> {
         Param::Texts(values) => Some(values.len()),
         Param::Blobs(values) => Some(values.len()),
         Param::Ids(values) => Some(values.len()),
-        Param::Int(_) | Param::Text(_) | Param::Blob(_) | Param::Id(_) => None,
+        Param::Int(_) | Param::Text(_) | Param::Id(_) => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Bulk runs, and what one would be about.
 
-use posthaste_core::{BulkFilter, BulkRow, Cause, Class, JobId, MessageId, RunId, RunKind, StateName, TenantId};
+use posthaste_core::{
+    BulkFilter, BulkRow, Cause, Class, JobId, MessageId, RunId, RunKind, StateName, TenantId,
+};
 use tokio_postgres::Row;
 
 use super::statements;
@@ -19,15 +21,13 @@ pub(crate) async fn bulk_count(session: &Session<'_>, count: &BulkCount) -> Resu
         [Param::int(tenant.0), Param::maybe_id(after.map(|after| after.0)), Param::int(COUNT_EXAMINED_MAX)];
     let rows = session.rows(sql, &params).await?;
     let window: Vec<_> = rows.iter().map(candidate).collect::<Result<_, _>>()?;
-    let mut counted = BulkCounted::default();
-    counted.examined = u64::try_from(window.len()).unwrap_or(u64::MAX);
-    counted.next = window.last().map(|(id, _)| *id).filter(|_| window.len() == COUNT_EXAMINED_MAX);
+    let examined = u64::try_from(window.len()).unwrap_or(u64::MAX);
+    let next = window.last().map(|(id, _)| *id).filter(|_| window.len() == COUNT_EXAMINED_MAX);
     let fits = window.into_iter().filter(|(_, row)| filter.fits_row(*kind, row));
     let fits: Vec<_> = fits.map(|(id, _)| id).collect();
     let matched =
         if filter.needs_row_only() { fits.len() } else { fitting(session, *tenant, filter, &fits).await? };
-    counted.matched = u64::try_from(matched).unwrap_or(u64::MAX);
-    Ok(counted)
+    Ok(BulkCounted { examined, matched: u64::try_from(matched).unwrap_or(u64::MAX), next })
 }
 
 fn candidate(row: &Row) -> Result<(JobId, BulkRow), Fault> {

@@ -15,10 +15,8 @@ use crate::{
 const LANE_COLUMNS: usize = 21;
 
 pub(crate) async fn heads(session: &Session<'_>) -> Result<Vec<LaneHead>, Fault> {
-    let (lanes, scheduling) = tokio::try_join!(
-        session.rows(statements::HEADS, &[]),
-        session.rows(statements::SCHEDULING, &[])
-    )?;
+    let (lanes, scheduling) =
+        tokio::try_join!(session.rows(statements::HEADS, &[]), session.rows(statements::SCHEDULING, &[]))?;
     let mut tables = Tables::default();
     for row in &scheduling {
         let (tenant, scheduling) = decode::scheduling(row)?;

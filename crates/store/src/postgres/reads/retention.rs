@@ -147,8 +147,7 @@ pub(crate) async fn archived_in(
         session.rows(statements::ARCHIVED_IN, &params),
         session.rows(statements::ARCHIVED_ENTRIES_IN, &params)
     )?;
-    let mut indexed =
-        messages.iter().chain(&entries).map(indexed).collect::<Result<Vec<_>, Fault>>()?;
+    let mut indexed = messages.iter().chain(&entries).map(indexed).collect::<Result<Vec<_>, Fault>>()?;
     indexed.sort_by_key(|indexed| indexed.at_byte);
     indexed.truncate(limit);
     Ok(indexed)

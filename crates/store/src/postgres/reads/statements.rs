@@ -6,8 +6,8 @@
 use crate::postgres::columns::{
     api_key_columns, archive_file_columns, archived_columns, bulk_run_columns, custody_columns,
     destination_columns, done_job_columns, entry_columns, key_columns, lane_columns, lane_event_columns,
-    live_job_columns, message_columns, schedule_columns, scheduling_columns, untold_columns,
-    unread_message_columns,
+    live_job_columns, message_columns, schedule_columns, scheduling_columns, unread_message_columns,
+    untold_columns,
 };
 
 /// What a view of the job `j` has from elsewhere: three columns behind the job's.
@@ -167,8 +167,11 @@ pub(super) const MESSAGES: &str = concat!(
 );
 
 /// The other names of a message.
-pub(super) const NAMES: &str =
-    concat!("SELECT ", key_columns!(), " FROM keys k WHERE k.tenant = $1 AND k.message = $2 AND k.kind <> 'key'");
+pub(super) const NAMES: &str = concat!(
+    "SELECT ",
+    key_columns!(),
+    " FROM keys k WHERE k.tenant = $1 AND k.message = $2 AND k.kind <> 'key'"
+);
 
 /// The other names of the message that has this name.
 pub(super) const NAMES_NAMED: &str = concat!(
@@ -275,8 +278,7 @@ pub(super) const HEADS: &str = concat!(
     FROM lanes l"
 );
 
-pub(super) const LANES: &str =
-    concat!("SELECT ", lane_columns!(), " FROM lanes l ORDER BY l.tenant, l.lane");
+pub(super) const LANES: &str = concat!("SELECT ", lane_columns!(), " FROM lanes l ORDER BY l.tenant, l.lane");
 
 pub(super) const LANE: &str =
     concat!("SELECT ", lane_columns!(), " FROM lanes l WHERE l.tenant = $1 AND l.lane = $2");

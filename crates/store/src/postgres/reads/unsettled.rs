@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
-use posthaste_core::{
-    CorruptRow, Entry, EventId, JobId, LaneId, TenantId, is_settled_by_evidence,
-};
+use posthaste_core::{CorruptRow, Entry, EventId, JobId, LaneId, TenantId, is_settled_by_evidence};
 use tokio_postgres::Row;
 
 use super::{statements, views::view};
@@ -19,11 +17,7 @@ use crate::{
 /// Rows that a process remembers having told of.
 const PASSED_OVER_MAX: usize = 65_536;
 
-pub(crate) async fn look_ups(
-    session: &Session<'_>,
-    per_lane: usize,
-    limit: usize,
-) -> Result<LookUps, Fault> {
+pub(crate) async fn look_ups(session: &Session<'_>, per_lane: usize, limit: usize) -> Result<LookUps, Fault> {
     let params = [Param::int(per_lane), Param::int(limit), Param::int(session.now.0)];
     let mut found = LookUps::default();
     for row in session.rows(statements::LOOK_UPS, &params).await? {
@@ -46,8 +40,7 @@ pub(crate) async fn lane_look_ups(
     lane: LaneId,
     limit: usize,
 ) -> Result<Vec<JobId>, Fault> {
-    let params =
-        [Param::int(tenant.0), Param::int(lane.0), Param::int(session.now.0), Param::int(limit)];
+    let params = [Param::int(tenant.0), Param::int(lane.0), Param::int(session.now.0), Param::int(limit)];
     let rows = session.rows(statements::LOOK_UPS_OF_LANE, &params).await?;
     rows.iter().map(|row| Ok(JobId(decode::id(row, 0)?))).collect()
 }
@@ -60,10 +53,8 @@ pub(crate) async fn provable(
     let after = after.unwrap_or(SweepCursor::START);
     let sql = if after.dead { statements::SWEEP_DEAD } else { statements::SWEEP_LIVE };
     let params = [Param::int(after.tenant.0), Param::id(after.job.0), Param::int(limit)];
-    let (rows, used) = tokio::try_join!(
-        session.rows(sql, &params),
-        session.rows(load::statements::LEDGER_ANY, &[])
-    )?;
+    let (rows, used) =
+        tokio::try_join!(session.rows(sql, &params), session.rows(load::statements::LEDGER_ANY, &[]))?;
     let last = rows.last().map(named).transpose()?;
     let mut provable = Provable { next: after.following(rows.len(), limit, last), ..Provable::default() };
     let mut views = Vec::new();
@@ -137,10 +128,8 @@ pub(crate) async fn lane_held_ms(
 ) -> Result<u64, Fault> {
     let at = [Param::int(tenant.0), Param::int(lane.0)];
     let of = [Param::int(tenant.0)];
-    let (lanes, scheduling) = tokio::try_join!(
-        session.rows(statements::LANE, &at),
-        session.rows(statements::SCHEDULING_OF, &of)
-    )?;
+    let (lanes, scheduling) =
+        tokio::try_join!(session.rows(statements::LANE, &at), session.rows(statements::SCHEDULING_OF, &of))?;
     let mut tables = Tables::default();
     for row in &lanes {
         let (at, known) = decode::lane(row)?;

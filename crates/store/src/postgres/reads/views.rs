@@ -8,7 +8,8 @@ use tokio_postgres::Row;
 use crate::{
     AttemptView, JobView,
     postgres::{
-        columns::JOB_COLUMNS, decode, fault::Fault, load::statements::ATTEMPTS, params::Param, session::Session,
+        columns::JOB_COLUMNS, decode, fault::Fault, load::statements::ATTEMPTS, params::Param,
+        session::Session,
     },
     rows::cells::Cells,
 };
